@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The form that every series must have: what a reviewer should not have to look for."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from .git import ABSENT_BLOB
+from .ladder import same_state
+from .patchfile import PatchFile, PatchFormatError, Section, parse
+from .refresh import TODO
+from .root import PREFIX
+from .series import NAME, Patch, parse_lock, series_names
+
+_HEADER = re.compile(
+    rb"From 0{40} Mon Sep 17 00:00:00 2001\n"
+    rb"From: [^\n]+ <[^\n<>]+>\n"
+    rb"Date: \w{3}, \d{1,2} \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}\n"
+    rb"Subject: \[PATCH\] [^\n]+\n(?: [^\n]+\n)*"
+    rb"\n(?P<message>.*\n)---\n",
+    re.DOTALL,
+)
+_TRAILER = re.compile(r"([A-Z][A-Za-z-]*): *(.*)")
+_REQUIRED = ("Forwarded", "Depends", "Test", "Remove-When")
+_MARKERS = (b"<<<<<<<", b">>>>>>>", b"|||||||")
+
+
+def lint(folder: Path, project: Path) -> list[str]:
+    """Every finding in the series at `folder`, as `file: what is wrong`; empty when clean.
+
+    project: the folder that the paths of `Test:` trailers are relative to.
+    """
+    findings: list[str] = []
+    names = _check_list(folder, findings)
+    patches = []
+    for name in names:
+        if not (folder / name).is_file():
+            findings.append(f"series: {name} is listed, but there is no such file")
+        elif NAME.fullmatch(name):
+            patches.append(Patch(name, (folder / name).read_bytes()))
+    _check_lock(folder, patches, findings)
+    earlier: list[str] = []
+    left: dict = {}
+    for patch in patches:
+        try:
+            content = parse(patch.data)
+        except PatchFormatError as problem:
+            findings.append(f"{patch.name}: {problem}")
+        else:
+            found = [
+                *_check_header(content, project, earlier),
+                *_check_diff(content),
+                *_check_chain(content, left),
+            ]
+            findings += [f"{patch.name}: {what}" for what in found]
+        earlier.append(patch.number)
+    return findings
+
+
+def _check_list(folder: Path, findings: list[str]) -> list[str]:
+    """Listed = on disk, in the order of the numbers. Returns each listed name once."""
+    try:
+        text = (folder / "series").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        findings.append(f"series: cannot be read: {problem}")
+        return []
+    if "\r" in text:
+        findings.append("series: has CRLF line ends")
+    if text and not text.endswith("\n"):
+        findings.append("series: the last line has no newline")
+    seen: list[str] = []
+    for line, name in series_names(text):
+        if name in seen:
+            findings.append(f"series: line {line}: {name} is listed twice")
+            continue
+        if not NAME.fullmatch(name):
+            findings.append(f"series: line {line}: '{name}' is not NNNN-kebab-subject.patch")
+        elif seen and name[:4] == seen[-1][:4]:
+            findings.append(f"series: line {line}: number {name[:4]} is used twice")
+        elif seen and name[:4] < seen[-1][:4]:
+            findings.append(f"series: line {line}: {name[:4]} comes after {seen[-1][:4]}")
+        seen.append(name)
+    for file in sorted(os.listdir(folder), key=os.fsencode):
+        if file not in (*seen, "series", "series.lock"):
+            findings.append(f"{file}: is on disk, but the series does not list it")
+    return seen
+
+
+def _check_lock(folder: Path, patches: list[Patch], findings: list[str]) -> None:
+    try:
+        lock = parse_lock((folder / "series.lock").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        findings.append(f"series.lock: {problem}")
+        return
+    numbers = [patch.number for patch in patches]
+    if list(lock) != numbers:
+        findings.append(
+            f"series.lock: has {' '.join(lock) or 'nothing'}, the series has "
+            f"{' '.join(numbers) or 'nothing'}: run --refresh"
+        )
+    for patch in patches:
+        row = lock.get(patch.number)
+        if row and row.sha256 != patch.sha256:
+            findings.append(
+                f"{patch.name}: sha256 is {patch.sha256}, series.lock has {row.sha256}: restore "
+                "the patch, or run --refresh"
+            )
+
+
+def _check_header(content: PatchFile, project: Path, earlier: list[str]) -> list[str]:
+    found = _HEADER.fullmatch(content.header)
+    if not found:
+        return [
+            "the header is not in git format-patch form (From 0..0, From:, Date:, "
+            "Subject: [PATCH], blank line, message, ---)"
+        ]
+    try:
+        message = found["message"].decode("utf-8")
+    except UnicodeDecodeError:
+        return ["the header is not UTF-8"]
+    body, _, last = message.strip("\n").rpartition("\n\n")
+    trailers: dict[str, list[str]] = {}
+    for line in last.split("\n"):
+        if row := _TRAILER.fullmatch(line):
+            trailers.setdefault(row[1], []).append(row[2].strip())
+    findings = []
+    if not body.strip() or TODO in body:
+        findings.append("the message does not say why the patch is needed")
+    findings += [
+        f"trailer '{key}:' is missing" for key in _REQUIRED if not any(trailers.get(key, []))
+    ]
+    for number in _words(trailers.get("Depends", [])):
+        if number != "none" and number not in earlier:
+            findings.append(f"Depends: '{number}' is neither an earlier patch nor 'none'")
+    for path in _words(trailers.get("Test", [])):
+        if not (project / path.split("::")[0]).exists():
+            findings.append(f"Test: {path} does not exist")
+    return findings
+
+
+def _words(values: list[str]) -> list[str]:
+    return [word for value in values for word in re.split(r"[\s,]+", value) if word]
+
+
+def _check_diff(content: PatchFile) -> list[str]:
+    findings = [f"line {line}: neither header nor diff" for line in content.junk]
+    for section in content.sections:
+        for path in {section.old_path, section.new_path}:
+            if not path.startswith(f"{PREFIX}/") or ".." in path.split("/"):
+                findings.append(f"touches {path}, which is not under {PREFIX}/")
+        if section.renamed:
+            findings.append(f"{section.new_path}: renames are written as delete and add: --refresh")
+        if section.lines and not section.full_index:
+            findings.append(f"{section.new_path}: the index line is missing or not full")
+        findings += _check_added(section)
+    return findings
+
+
+def _check_added(section: Section) -> list[str]:
+    """Added lines without trailing blanks and markers; CRLF only where the file has it already."""
+    crlf = any(line.endswith(b"\r\n") for _, line in section.lines if line[:1] != b"+")
+    findings = []
+    for number, line in section.lines:
+        if line[:1] != b"+":
+            continue
+        text = line[1:].removesuffix(b"\n")
+        if crlf:
+            text = text.removesuffix(b"\r")
+        if text.endswith(b"\r"):
+            findings.append(f"line {number}: adds a carriage return")
+        elif text != text.rstrip():
+            findings.append(f"line {number}: adds trailing whitespace")
+        if text.startswith(_MARKERS):
+            findings.append(f"line {number}: adds a conflict marker")
+    return findings
+
+
+def _check_chain(content: PatchFile, left: dict) -> list[str]:
+    """Each patch must start from what the earlier ones left; `left` is updated."""
+    findings = []
+    for change in content.changes():
+        before = left.get(change.path, change.old)
+        if not same_state(before, change.old):
+            have = before.blob if before else ABSENT_BLOB
+            want = change.old.blob if change.old else ABSENT_BLOB
+            findings.append(
+                f"expects {change.path} at {want}, but the patches before it leave {have}"
+            )
+        left[change.path] = change.new
+    return findings

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Say in words or in JSON where a root is."""
+
+from __future__ import annotations
+
+import json
+
+from .root import Root
+from .series import Series
+from .survey import Survey
+from .upstream import PACKAGE, Release
+
+
+def exit_code(found: Survey, series: Series) -> int:
+    """0 only when every touched file is exactly as the whole series leaves it."""
+    if found.problem is not None and found.problem.exit_code == 4:
+        return 4
+    return 0 if found.kind == "clean" and found.level == len(series.patches) else 1
+
+
+def as_json(root: Root, series: Series, release: Release, found: Survey) -> str:
+    """One JSON object; `level` is the number of the last applied patch, "base", or null."""
+    level = found.level
+    names = ["base", *(patch.number for patch in series.patches)]
+    return json.dumps(
+        {
+            "release": release.key,
+            "root": str(root.path),
+            "kind": found.kind,
+            "level": None if level is None else names[level],
+            "fully_applied": exit_code(found, series) == 0,
+            "patches": [
+                {
+                    "number": patch.number,
+                    "name": patch.name,
+                    "applied": level is not None and k <= level,
+                }
+                for k, patch in enumerate(series.patches, 1)
+            ],
+            "edited": found.edited,
+            "edited_elsewhere": found.others,
+            "problem": str(found.problem) if found.problem else None,
+        },
+        indent=2,
+    )
+
+
+def as_text(root: Root, series: Series, release: Release, found: Survey) -> str:
+    """A line for each patch, then the edits, then a summary line."""
+    total = len(series.patches)
+    lines = []
+    if found.level is not None:
+        for k, patch in enumerate(series.patches, 1):
+            mark = "applied    " if k <= found.level else "not applied"
+            lines.append(f"{mark}  {patch.title}")
+    lines += [f"edited       {path}" for path in found.edited]
+    lines += [f"edited       {path} (no patch touches it)" for path in found.others]
+    summary = {
+        "mixed": "an interrupted run left files of several levels: apply again to complete it",
+        "outdated": "the series was changed since it was applied: apply again",
+        "refused": str(found.problem),
+    }.get(found.kind, f"{found.level} of {total} patches applied")
+    if found.kind == "edited":
+        summary += ", with edits in files that the series touches"
+    return "\n".join([*lines, f"{PACKAGE} {release.version} in {root.path}: {summary}"])
