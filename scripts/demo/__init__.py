@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`make demo` and `make serve`: the patched SGLang on a CPU, seen from outside."""
