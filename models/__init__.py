@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tiny model pair and everything that made it."""
