@@ -77,7 +77,8 @@ choose_torch() { # sets TORCH_BUILD to cpu or cuda
         --no-deps --only-binary :all: --disable-pip-version-check --no-input "$pin" 2>>"$LOG" |
         "$VENV_PYTHON" -c '
 import json, sys
-print(json.load(sys.stdin)["install"][0]["download_info"]["archive_info"]["hashes"]["sha256"])' 2>>"$LOG") ||
+archive = json.load(sys.stdin)["install"][0]["download_info"]["archive_info"]
+print(archive["hash"].removeprefix("sha256="))  # every pip since 22.2 has this form' 2>>"$LOG") ||
         fail 1 "torch: expected pip to find $pin, found: $(last_error); check the network and pip's configuration (log: .venv/bootstrap.log) and run this again"
     TORCH_BUILD=cuda
     ! grep -qF "sha256:$digest" "$(torch_txt cpu)" || TORCH_BUILD=cpu

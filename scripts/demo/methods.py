@@ -20,6 +20,8 @@ def launch_command(method: str, models: Models, port: int) -> list[str]:
     # fp32: in bf16 the sums of a batched and of a single row differ enough to change a token.
     command += ["--device", "cpu", "--attention-backend", "torch_native", "--dtype", "float32"]
     command += ["--max-total-tokens", "8192", "--max-running-requests", "8", "--random-seed", "0"]
+    # Without it an idle scheduler keeps a core busy.
+    command += ["--sleep-on-idle"]
     if method != PLAIN:
         command += ["--speculative-algorithm", method]
         command += ["--speculative-draft-model-path", str(models.draft)]
