@@ -11,8 +11,10 @@ NUM_SLOTS = 64
 Q_LEN = 5
 # Ragged, in an order that no sorting would give, with an empty prefix in the middle.
 PREFIX_LENS = [7, 0, 12, 1]
-# Two different shapes, so that swapped requests would show.
-TREES = [[-1, 0, 0, 1, 3], [-1, 0, 1, 2, 2], [-1, 0, 0, 0, 2], [-1, 0, 1, 0, -1]]
+# Different shapes, so that swapped requests would show. In the third, node 2 stands two depths
+# above node 4, and its index is one less than node 4's depth: a window of 1 hides it if keys
+# are placed by depth, and shows it if they are placed by index.
+TREES = [[-1, 0, 0, 1, 3], [-1, 0, 1, 2, 2], [-1, 0, 0, 2, 3], [-1, 0, 1, 0, -1]]
 
 
 class Case:

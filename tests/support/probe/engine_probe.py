@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looks into the scheduler's process: verify steps, the drafter's input, the memory pool.
+
+The scheduler gets a method `ddtree_probe`, which the tests call through the engine's RPC, so
+that nothing of it runs in the middle of a step. A missing name to patch is an AttributeError at
+start-up: a probe that sees nothing would pass every test.
+"""
+
+import importlib.util
+import json
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from importlib.abc import MetaPathFinder
+
+# Imported by every process of an engine at its start, most of which have no use for torch:
+# `torch` and `modes` are imported where they are needed.
+
+
+@dataclass
+class Log:
+    """What has been seen since the last `configure`.
+
+    `steps` has a dict per verify step with an entry per request in each of:
+        rids: names of the requests.
+        prefix_lens: committed tokens before the step.
+        draft_lens: committed tokens that the drafter could see, less in a draft window.
+        chain: the drafter's most probable token at each drafted position.
+        accepted: accepted draft tokens; the step commits one token more.
+        tree: tokens, parents and valid nodes of the draft tree; None for DFLASH.
+    `hidden` maps (rid, position) to the row of target features that the drafter was fed.
+    """
+
+    steps: list[dict] = field(default_factory=list)
+    hidden: dict = field(default_factory=dict)
+    record_hidden: bool = False
+
+
+LOG = Log()
+
+
+class PatchOnImport(MetaPathFinder):
+    """Calls a function with a module right after that module has been executed."""
+
+    def __init__(self, patches: dict) -> None:
+        self.patches = patches
+
+    def find_spec(self, name, path=None, target=None):
+        patch = self.patches.pop(name, None)
+        if patch is None:
+            return None
+        # Popped, so that this search does not come back here.
+        spec = importlib.util.find_spec(name)
+        execute = spec.loader.exec_module
+
+        def execute_and_patch(module) -> None:
+            execute(module)
+            patch(module)
+
+        spec.loader.exec_module = execute_and_patch
+        return spec
+
+
+def install() -> None:
+    """Patch the modules when they are imported."""
+    patches = {
+        "sglang.srt.managers.scheduler": patch_scheduler,
+        "sglang.srt.speculative.dflash_worker": patch_worker,
+    }
+    sys.meta_path.insert(0, PatchOnImport(patches))
+
+
+def wrap(owner, name: str, make) -> None:
+    """Replace `owner.name` by `make(owner.name)`."""
+    setattr(owner, name, make(getattr(owner, name)))
+
+
+def patch_scheduler(module) -> None:
+    """Give the scheduler its probe method."""
+
+    def ddtree_probe(scheduler, operation: str, path: str, **arguments) -> None:
+        if operation == "configure":
+            configure(**arguments)
+        elif operation == "hidden":
+            import torch
+
+            torch.save(LOG.hidden, path)
+        else:
+            result = LOG.steps if operation == "steps" else pool_state(scheduler)
+            with open(path, "w") as file:
+                json.dump(result, file)
+
+    module.Scheduler.ddtree_probe = ddtree_probe
+
+
+def configure(mode: str | None, record_hidden: bool) -> None:
+    """Clear the log and set what the next requests run under."""
+    import modes
+
+    LOG.__init__(record_hidden=record_hidden)
+    modes.choose(mode)
+
+
+def pool_state(scheduler) -> dict:
+    """The fields of `support.engine.PoolState`."""
+    allocator, cache = scheduler.token_to_kv_pool_allocator, scheduler.tree_cache
+    listed = Counter(allocator.free_pages.tolist() + allocator.release_pages.tolist())
+    listed.update(cached_slots(cache.root_node))
+    requests = scheduler.req_to_token_pool
+    return {
+        "total": scheduler.max_total_num_tokens,
+        "available": allocator.available_size(),
+        "cached": cache.evictable_size(),
+        "protected": cache.protected_size(),
+        "accounted": len(listed),
+        "duplicates": sum(count - 1 for count in listed.values()),
+        "free_requests": len(requests.free_slots),
+        "total_requests": requests.size,
+    }
+
+
+def cached_slots(node) -> list[int]:
+    """KV slots of a radix-tree node's descendants."""
+    slots = []
+    for child in node.children.values():
+        slots += child.value.tolist() + cached_slots(child)
+    return slots
+
+
+def patch_worker(worker_module) -> None:
+    """Log the steps and the drafter's input, and let `modes` change what it changes."""
+    import modes
+
+    info_module = sys.modules["sglang.srt.speculative.dflash_info"]
+    worker = worker_module.DFlashWorker
+    modes.patch(worker_module, info_module)
+    seen = {}  # of the step under way
+
+    def log_top1(compute_topk):
+        def compute(hidden_states, lm_head, k):
+            logprobs, token_ids = compute_topk(hidden_states, lm_head, k)
+            seen["top1"] = token_ids[:, 0]
+            return logprobs, token_ids
+
+        return compute
+
+    def log_draft(prepare):
+        def prepare_step(self, batch, draft_input):
+            lens = batch.seq_lens.tolist()
+            prepare(self, batch, draft_input)
+            verify_input, bs = batch.spec_info, len(lens)
+            tree = getattr(verify_input, "tree", None)
+            if tree is None:
+                chain = verify_input.draft_token.view(bs, -1)[:, 1:]
+            else:
+                chain = seen["top1"].view(bs, -1)
+                tree = {
+                    name: getattr(tree, name).tolist() for name in ("token_ids", "parents", "valid")
+                }
+            LOG.steps.append(
+                {
+                    "rids": [req.rid for req in batch.reqs],
+                    "prefix_lens": lens,
+                    "draft_lens": draft_input.draft_seq_lens.tolist(),
+                    "chain": chain.tolist(),
+                    "tree": tree,
+                }
+            )
+
+        return prepare_step
+
+    def log_accepted(forward):
+        def forward_step(self, batch, **kwargs):
+            known = len(LOG.steps)
+            result = forward(self, batch, **kwargs)
+            if len(LOG.steps) > known:
+                LOG.steps[-1]["accepted"] = list(result.num_accepted_drafts_per_req_cpu)
+            return result
+
+        return forward_step
+
+    def keep_positions(append):
+        def append_rows(self, ctx_hidden, ctx_positions, ctx_cache_loc):
+            seen["positions"] = ctx_positions.tolist()
+            append(self, ctx_hidden, ctx_positions, ctx_cache_loc)
+
+        return append_rows
+
+    def log_hidden(append):
+        def append_to_draft(self, batch, draft_input):
+            rows, lens = draft_input.target_hidden, draft_input.ctx_lens.tolist()
+            append(self, batch, draft_input)
+            if LOG.record_hidden and sum(lens):
+                rids = [[req.rid] * n for req, n in zip(batch.reqs, lens, strict=True)]
+                places = zip(sum(rids, []), seen["positions"], strict=True)
+                LOG.hidden.update(zip(places, rows.clone(), strict=True))
+
+        return append_to_draft
+
+    wrap(worker_module, "compute_ddtree_topk", log_top1)
+    wrap(worker, "_prepare_for_speculative_decoding", log_draft)
+    wrap(worker, "forward_batch_generation", log_accepted)
+    wrap(worker, "_append_target_hidden_sequential", keep_positions)
+    wrap(worker, "_append_target_hidden_to_draft_kv", log_hidden)
