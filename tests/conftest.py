@@ -15,6 +15,9 @@ from cpu_profile.environment import set_environment  # noqa: E402
 # Before any test module imports torch.
 set_environment()
 
+# Fixtures of the tests that start engines.
+pytest_plugins = ["support.fixtures"]
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(

@@ -7,11 +7,8 @@ Engines run one at a time: what two engines are compared on is kept as data.
 from dataclasses import dataclass
 
 import pytest
-import torch
-from support.cases import BATCH, NEW_TOKENS, ending, stopping_cases
-from support.engine import EngineHost, PoolState, Request
-from support.pair import Pair, candidate_prompts, write_random_drafter
-from support.reference import Reference, choose_prompts
+from support.cases import NEW_TOKENS, ending, stopping_cases
+from support.engine import PoolState, Request
 
 from models.dflash_reference import DFlashDrafter
 
@@ -26,65 +23,15 @@ class Baseline:
 
 
 @pytest.fixture(scope="session")
-def trained(request) -> Pair:
-    """The trained pair."""
-    path = request.config.getoption("pair")
-    return Pair(path / "target", path / "draft")
-
-
-@pytest.fixture(scope="session")
-def untrained(trained, tmp_path_factory) -> Pair:
-    """The target with a random drafter, which is of no use."""
-    path = tmp_path_factory.mktemp("random-drafter")
-    write_random_drafter(trained.target, path)
-    return Pair(trained.target, path)
-
-
-@pytest.fixture(scope="session")
-def reference(trained) -> Reference:
-    """The target in transformers."""
-    torch.set_num_threads(1)
-    return Reference(trained.target)
-
-
-@pytest.fixture(scope="session")
 def drafter(trained) -> DFlashDrafter:
     """The trained drafter in plain PyTorch."""
     return DFlashDrafter.from_pretrained(trained.draft)
 
 
 @pytest.fixture(scope="session")
-def chosen(request, reference) -> list[tuple[list[int], list[int]]]:
-    """Prompts of different lengths, each with the 200 tokens that transformers adds to it."""
-    candidates = candidate_prompts(request.config.getoption("pair"), reference.tokenizer)
-    # The shortest prompt there is goes first.
-    single = choose_prompts(reference, [ids[:1] for ids in candidates], 1, NEW_TOKENS)
-    return single + choose_prompts(reference, candidates, BATCH - 1, NEW_TOKENS)
-
-
-@pytest.fixture(scope="session")
-def prompts(chosen) -> list[list[int]]:
-    return [prompt for prompt, _ in chosen]
-
-
-@pytest.fixture(scope="session")
-def expected(chosen) -> list[list[int]]:
-    """transformers' continuation of each prompt."""
-    return [tokens for _, tokens in chosen]
-
-
-@pytest.fixture(scope="session")
 def stopping(chosen, reference) -> dict:
     """Requests that end early."""
     return stopping_cases(chosen, reference.tokenizer)
-
-
-@pytest.fixture(scope="session")
-def host(tmp_path_factory):
-    """The process for the engines of this session."""
-    host = EngineHost(tmp_path_factory.mktemp("engine"))
-    yield host
-    host.close()
 
 
 @pytest.fixture(scope="session")

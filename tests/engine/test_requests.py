@@ -139,7 +139,6 @@ def test_top_k_1_is_greedy(engine, prompts, expected):
 
 
 REFUSED_SAMPLING = {
-    "temperature": 0.8,
     "frequency_penalty": 0.5,
     "presence_penalty": 0.5,
     "repetition_penalty": 1.3,
@@ -174,11 +173,25 @@ def test_an_unsupported_parameter_is_refused_by_name(engine, name, prompts, expe
     assert engine.generate(**arguments)["output_ids"] == expected[0][:20]
 
 
+def test_refused_requests_share_a_prefill_with_good_ones(engine, prompts, expected):
+    """[R9] A refused request that samples runs in the prefill of its neighbours and no further."""
+    bad = {"temperature": 0.8, "min_new_tokens": 5}
+    requests = []
+    for i in range(4):
+        requests.append(Request(prompts[i], THROUGH | {"max_new_tokens": 40}, rid=f"good{i}"))
+        requests.append(Request(prompts[i], bad, rid=f"bad{i}"))
+    outputs = engine.run(requests)
+    for i, good in enumerate(outputs[::2]):
+        assert good["output_ids"] == expected[i][:40]
+    for bad_output in outputs[1::2]:
+        assert bad_output["meta_info"]["finish_reason"]["status_code"] == 400
+
+
 def test_a_refused_request_disturbs_no_other(engine, prompts, expected):
     """[R9] it comes in mid-decode and is refused as in an idle server."""
     requests = [
         Request(prompts[0], THROUGH | {"max_new_tokens": NEW_TOKENS}, rid="good"),
-        Request(prompts[1], {"temperature": 0.8}, rid="bad", after=(0, 20)),
+        Request(prompts[1], {"min_new_tokens": 5}, rid="bad", after=(0, 20)),
     ]
     good, bad = engine.run(requests)
     assert good["output_ids"] == expected[0]

@@ -26,13 +26,15 @@ def rows_of(tree: DDTreeBuildResult) -> list[TreeRow]:
 
 
 def result_of(rows: Sequence[TreeRow]) -> DDTreeBuildResult:
-    """The inverse of `rows_of`."""
-    return DDTreeBuildResult(
-        token_ids=torch.tensor([row.token_ids for row in rows]),
-        parents=torch.tensor([row.parents for row in rows]),
-        depths=torch.tensor([row.depths for row in rows]),
-        valid=torch.tensor([row.valid for row in rows]),
-    )
+    """The inverse of `rows_of`. Weights, which 0050 adds, are those of the node order."""
+    columns = {
+        name: torch.tensor([getattr(row, name) for row in rows])
+        for name in ("token_ids", "parents", "depths", "valid")
+    }
+    if "node_logws" in DDTreeBuildResult.__dataclass_fields__:
+        node_order = -torch.arange(columns["valid"].shape[1], dtype=torch.float32)
+        columns["node_logws"] = torch.where(columns["valid"], node_order, float("-inf"))
+    return DDTreeBuildResult(**columns)
 
 
 def expected_rows(

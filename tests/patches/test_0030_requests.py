@@ -14,7 +14,6 @@ def make_request(sampling=None, **request) -> Req:
 
 
 REFUSED_SAMPLING = {
-    "temperature": {"temperature": 0.7},
     "frequency_penalty": {"frequency_penalty": 0.5},
     "presence_penalty": {"presence_penalty": -0.5},
     "repetition_penalty": {"repetition_penalty": 1.3},
@@ -51,11 +50,6 @@ def assert_names(error, name, all_names) -> None:
     assert [known for known in all_names if known in error] == [name]
     assert "DDTREE" in error
     assert "\n" not in error
-
-
-@pytest.mark.parametrize("value", [0.7, 1.0, 1.5, 1e-3])
-def test_the_refused_temperature_is_told(value):
-    assert str(value) in validate_ddtree_request(make_request({"temperature": value}))
 
 
 @pytest.mark.parametrize(

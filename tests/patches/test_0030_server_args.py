@@ -277,6 +277,10 @@ def model_runner(**changes) -> SimpleNamespace:
         "mambaish_config": None,
         "sliding_window_size": None,
         "attn_backend": TritonAttnBackend(),
+        "max_total_num_tokens": 33,
+        "server_args": SimpleNamespace(
+            speculative_num_draft_tokens=32, speculative_dflash_block_size=8
+        ),
     }
     return SimpleNamespace(**(fields | changes))
 
@@ -291,6 +295,7 @@ def test_a_plain_model_runner_passes():
         ({"mambaish_config": object()}, "Mamba", "--model-path"),
         ({"sliding_window_size": 128}, "128 tokens", "--model-path"),
         ({"attn_backend": object()}, "TritonAttnBackend", "--attention-backend"),
+        ({"max_total_num_tokens": 32}, "33 KV slots", "--max-total-tokens"),
     ],
 )
 def test_model_runners_that_are_refused(changes, names, flag):
@@ -300,9 +305,19 @@ def test_model_runners_that_are_refused(changes, names, flag):
     assert flag in str(error.value)
 
 
+def test_a_block_wider_than_the_context_is_refused(models):
+    """[S4]"""
+    message = refusal(models, speculative_dflash_block_size=5000)
+    assert "5000" in message and "--speculative-dflash-block-size" in message
+
+
 @pytest.mark.parametrize(
     ("arguments", "flag"),
     [
+        ({"enable_torch_compile": True}, "--enable-torch-compile True"),
+        ({"speculative_token_map": "file"}, "--speculative-token-map file"),
+        ({"speculative_num_steps": 3}, "--speculative-num-steps, got 3"),
+        ({"speculative_eagle_topk": 4}, "--speculative-eagle-topk, got 4"),
         ({"tp_size": 2}, "--tp-size 2"),
         ({"pp_size": 2}, "--pp-size 2"),
         ({"tp_size": 2, "dp_size": 2, "enable_dp_attention": True}, "--enable-dp-attention"),

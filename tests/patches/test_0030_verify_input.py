@@ -12,6 +12,7 @@ from sglang.srt.layers.vocab_parallel_embedding import VocabParallelEmbedding
 from sglang.srt.mem_cache.allocator import TokenToKVPoolAllocator
 from sglang.srt.mem_cache.memory_pool import ReqToTokenPool
 from sglang.srt.model_executor.forward_batch_info import ForwardMode
+from sglang.srt.sampling.sampling_params import SamplingParams
 from sglang.srt.server_args import ServerArgs
 from sglang.srt.speculative import dflash_worker
 from sglang.srt.speculative.dflash_info import DDTreeVerifyInput
@@ -118,11 +119,11 @@ def test_prepare_for_verify_allocates_and_compiles_the_mask(verify_input):
     assert verify_input.custom_mask.tolist() == flat_tree_mask(parents, PREFIX_LENS)
 
 
+@pytest.mark.until("0060")
 def test_a_sampling_batch_is_never_verified_as_greedy(verify_input):
     """The scheduler refuses such requests; should one slip through, nothing is committed."""
-    batch = SimpleNamespace(
-        forward_mode=ForwardMode.TARGET_VERIFY, sampling_info=SimpleNamespace(is_all_greedy=False)
-    )
+    requests = [SimpleNamespace(sampling_params=SamplingParams(temperature=t)) for t in (0, 0.7)]
+    batch = SimpleNamespace(forward_mode=ForwardMode.TARGET_VERIFY, reqs=requests)
     logits_output = SimpleNamespace(next_token_logits=torch.zeros(BS * WIDTH, VOCAB_SIZE))
     with pytest.raises(RuntimeError, match="DDTREE"):
         verify_input.verify(batch=batch, logits_output=logits_output, page_size=1)

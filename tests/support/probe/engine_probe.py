@@ -105,7 +105,9 @@ def pool_state(scheduler) -> dict:
     """The fields of `support.engine.PoolState`."""
     allocator, cache = scheduler.token_to_kv_pool_allocator, scheduler.tree_cache
     listed = Counter(allocator.free_pages.tolist() + allocator.release_pages.tolist())
-    listed.update(cached_slots(cache.root_node))
+    # A server without a radix cache keeps nothing.
+    if hasattr(cache, "root_node"):
+        listed.update(cached_slots(cache.root_node))
     requests = scheduler.req_to_token_pool
     return {
         "total": scheduler.max_total_num_tokens,
