@@ -20,7 +20,7 @@ _HEALTH_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True)
 class Answer:
-    """One greedy answer, and the verify steps that it took (0 without speculation)."""
+    """One answer, and the verify steps that it took (0 without speculation)."""
 
     token_ids: tuple[int, ...]
     verify_steps: int
@@ -96,9 +96,19 @@ def stream_chat(port: int, question: str, max_tokens: int) -> Iterator[str]:
                     yield choice["delta"]["content"]
 
 
-def generate(port: int, texts: list[str], max_new_tokens: int) -> list[Answer]:
-    """Greedy continuations of all texts, asked for in one request."""
-    sampling = {"temperature": 0, "max_new_tokens": max_new_tokens}
+def generate(
+    port: int, texts: list[str], max_new_tokens: int, temperature: float = 0.0
+) -> list[Answer]:
+    """Continuations of all texts, asked for in one request.
+
+    At a temperature above 0 the i-th text is sampled with seed i.
+    """
+    sampling: list[dict[str, Any]] = [
+        {"temperature": temperature, "max_new_tokens": max_new_tokens} for _ in texts
+    ]
+    if temperature > 0:
+        for seed, each in enumerate(sampling):
+            each["sampling_seed"] = seed
     body = {"text": texts, "sampling_params": sampling}
     with _request(port, "POST", "/generate", body) as response:
         return [

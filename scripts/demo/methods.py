@@ -22,6 +22,8 @@ def launch_command(method: str, models: Models, port: int) -> list[str]:
     command += ["--max-total-tokens", "8192", "--max-running-requests", "8", "--random-seed", "0"]
     # Without it an idle scheduler keeps a core busy.
     command += ["--sleep-on-idle"]
+    # A request's seed is used on such a server only.
+    command += ["--enable-deterministic-inference"]
     if method != PLAIN:
         command += ["--speculative-algorithm", method]
         command += ["--speculative-draft-model-path", str(models.draft)]

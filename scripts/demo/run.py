@@ -11,7 +11,7 @@ from pathlib import Path
 # This file is run as a script, also by a Python that has not been set up.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from demo import checkout, client, methods, table, terminal
+from demo import checkout, client, methods, sampled, table, terminal
 from demo.draft_tree import DraftTree, most_telling, read_trace
 from demo.failure import OneLineParser, UsageError, exit_with
 from demo.ports import free_port
@@ -73,14 +73,29 @@ def chat(server: Server, question: str) -> None:
     answer.end()
 
 
-def measure(server: Server, texts: list[str], tokens: int) -> table.Measurement:
-    # What a server does for the first time is slow, and is not what is compared.
-    client.generate(server.port, texts[-1:], tokens)
-    progress = terminal.Progress(f"Answering {len(texts)} prompts: {server.name}")
-    answers = client.generate(server.port, texts, tokens)
+def measure(
+    server: Server, texts: list[str], tokens: int, temperature: float = 0.0
+) -> table.Measurement:
+    if temperature == 0:
+        # What a server does for the first time is slow, and is not what is compared.
+        client.generate(server.port, texts[-1:], tokens)
+    at = f", temperature {temperature}" if temperature else ""
+    progress = terminal.Progress(f"Answering {len(texts)} prompts: {server.name}{at}")
+    answers = client.generate(server.port, texts, tokens, temperature)
     seconds = progress.seconds
     progress.done(f"{seconds:.1f} s")
     return table.Measurement(server.name, answers, seconds, server.name != methods.PLAIN)
+
+
+def measure_all(
+    server: Server, texts: list[str], tokens: int
+) -> dict[tuple[str, float], table.Measurement]:
+    """The prompts at every temperature that the method decodes at, by method and temperature."""
+    sampling = () if server.name == methods.DFLASH else sampled.TEMPERATURES
+    return {
+        (server.name, temperature): measure(server, texts, tokens, temperature)
+        for temperature in (0.0, *sampling)
+    }
 
 
 def show_tree(models: checkout.Models, trees: list[DraftTree]) -> None:
@@ -120,19 +135,23 @@ def main() -> int:
             chat(server, models.question())
             trace = trace.rename(temporary / "chat.jsonl")
             heading("The same prompts through three methods")
-            measured[server.name] = measure(server, texts, arguments.tokens)
+            measured |= measure_all(server, texts, arguments.tokens)
         trees = read_trace(trace)
         for method in (methods.DFLASH, methods.PLAIN):
             with start(method, models, temporary, None) as server:
                 wait(server)
-                measured[method] = measure(server, texts, arguments.tokens)
+                measured |= measure_all(server, texts, arguments.tokens)
 
-    compared = [measured[method] for method in methods.METHODS]
+    compared = [measured[method, 0.0] for method in methods.METHODS]
     print()
     for line in (*table.render_table(compared[0], compared[1:]), "", *table.NOTE):
         print(f"    {line}".rstrip())
     heading("One step of the chat above")
     show_tree(models, trees)
+    heading("Sampled: tokens a step by temperature")
+    for line in (*sampled.render_sampled(measured), "", *sampled.NOTE):
+        print(f"    {line}".rstrip())
+    sampled.require_same_samples(measured)
     print("\n" + table.verdict(*compared))
     return 0
 

@@ -68,6 +68,11 @@ def render_table(reference: Measurement, others: Sequence[Measurement]) -> list[
                 "—" if each is reference else identical,
             )
         )
+    return align(rows)
+
+
+def align(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table with a rule below its headings; all columns but the first to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
@@ -90,6 +95,20 @@ def _first_difference(measurement: Measurement, reference: Measurement) -> str:
     return f"prompt {number} differs from token {position} on"
 
 
+def require_same_text(measurement: Measurement, reference: Measurement) -> None:
+    """Check that a method changed no token.
+
+    Raises:
+        Failure: it did; says where.
+    """
+    if same_answers(measurement, reference) < len(reference.answers):
+        raise Failure(
+            f"{measurement.method}: expected the text that decoding without speculation gives, "
+            f"found that {_first_difference(measurement, reference)}; this is a defect, please "
+            "report it"
+        )
+
+
 def verdict(reference: Measurement, dflash: Measurement, ddtree: Measurement) -> str:
     """One sentence on what the table shows.
 
@@ -97,11 +116,7 @@ def verdict(reference: Measurement, dflash: Measurement, ddtree: Measurement) ->
         Failure: a speculative method changed the text, or the tree was not ahead of the chain.
     """
     for each in (dflash, ddtree):
-        if same_answers(each, reference) < len(reference.answers):
-            raise Failure(
-                f"{each.method}: expected the text that decoding without speculation gives, found "
-                f"that {_first_difference(each, reference)}; this is a defect, please report it"
-            )
+        require_same_text(each, reference)
     if ddtree.tokens_a_step <= dflash.tokens_a_step:
         raise Failure(
             f"DDTREE: expected more tokens a step than DFLASH's {dflash.tokens_a_step:.2f}, found "
