@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 VENV_PYTHON := .venv/bin/python
 # Quick tests first: a broken tool should not wait for the engines to be seen.
-SLOW_TESTS := $(wildcard tests/engine)
+SLOW_TESTS := $(wildcard tests/exactness tests/engine)
 TESTS ?= $(filter-out $(SLOW_TESTS),$(patsubst %/,%,$(sort $(wildcard tests/*/)))) $(SLOW_TESTS)
 
 .PHONY: help
@@ -36,6 +36,10 @@ lint: bootstrap ## check Python, shell, patches and the names in patched upstrea
 .PHONY: models
 models: bootstrap ## train the tiny model pair again
 	@$(VENV_PYTHON) -m models.train $(MODELS_ARGS)
+
+.PHONY: bench
+bench: bootstrap ## measure the sampled verify step, into build/bench
+	@$(VENV_PYTHON) -m bench.sampling $(BENCH_ARGS)
 
 .PHONY: clean
 clean: ## remove caches and build/
