@@ -35,7 +35,7 @@ exit codes:
   3  a patch does not apply
   4  wrong base: the files are not the release that the series was written for
   5  local edits are in the way
-  6  the patches apply, but the result is not the recorded one
+  6  a patch, or the result, is not the one that series.lock records
   7  --lint has findings
 
 examples:
@@ -151,7 +151,8 @@ def _move(
         )
     paths = move(root, found, level, dry_run=options.check)
     for path in found.edited:
-        _say(options, f"keeps your edits in {path}")
+        kept = "leaves it missing:" if path in found.missing else "keeps your edits in"
+        _say(options, f"{kept} {path}")
     done = "already so" if not paths else f"files changed: {len(paths)}"
     if options.check:
         done = f"would work; files to change: {len(paths)}"

@@ -33,7 +33,7 @@ class LocalEdits(PatchsetError):
 
 
 class LockMismatch(PatchsetError):
-    """The patches apply, but the result is not what was recorded for them."""
+    """A patch, or the result of applying it, is not what series.lock records."""
 
     exit_code = 6
 

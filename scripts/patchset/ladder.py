@@ -100,7 +100,8 @@ def verify(ladder: Ladder, series: Series, strip: int, full: bool) -> None:
                 path = (want or have).path
                 raise LockMismatch(
                     f"{patch.name} applies, but {path} is not what its index line says "
-                    f"(expected {_show(want)}, found {_show(have)}): run --refresh"
+                    f"(expected {_show(want)}, found {_show(have)}): restore the patch, or run "
+                    "--refresh if you edited it"
                 )
         if full:
             row = series.lock.get(patch.number)

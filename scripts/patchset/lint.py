@@ -145,7 +145,10 @@ def _words(values: list[str]) -> list[str]:
 
 
 def _check_diff(content: PatchFile) -> list[str]:
-    findings = [f"line {line}: neither header nor diff" for line in content.junk]
+    findings = [
+        f"line {first}{f' to {last}' if last > first else ''}: neither header nor diff"
+        for first, last in content.junk
+    ]
     for section in content.sections:
         for path in {section.old_path, section.new_path}:
             if not path.startswith(f"{PREFIX}/") or ".." in path.split("/"):

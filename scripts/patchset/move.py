@@ -3,27 +3,31 @@
 
 from __future__ import annotations
 
-from .errors import LocalEdits, UsageError
+from .errors import LocalEdits
 from .git import GitFailed
 from .root import Root
 from .survey import Survey, naming
+from .swap import swap
 
 
 def move(root: Root, found: Survey, level: int, dry_run: bool = False) -> list[str]:
     """Change the files from `found.unedited` to `level` of the series; returns the changed paths.
 
-    Edits in other files stay. Raises the survey's own problem, or LocalEdits when a file that must
-    change was edited or stands in the way; nothing on disk has moved then.
+    Edits in other files stay. Raises the survey's own problem, LocalEdits when a file that must
+    change was edited or stands in the way, or UsageError when a file cannot be written; the files
+    are then what they were.
     """
     if found.problem is not None:
         raise found.problem
     git, target = root.git, found.ladder.trees[level]
-    paths = [change.path for change in git.changes(found.unedited, target)]
+    changes = git.changes(found.unedited, target)
+    paths = [change.path for change in changes]
     edited = {change.path for change in git.changes(found.unedited, found.disk.tree)}
     overlap = [path for path in paths if path in edited]
     if overlap:
+        what = "missing" if set(overlap) <= set(found.missing) else "edited"
         raise LocalEdits(
-            f"{naming(overlap)}: edited here, and the series must change it: save or undo the "
+            f"{naming(overlap)}: {what} here, and the series must change it: save or undo the "
             "edit (or fold it in with --refresh); nothing was changed"
         )
     if not paths:
@@ -31,20 +35,16 @@ def move(root: Root, found: Survey, level: int, dry_run: bool = False) -> list[s
     index = found.disk.index
     git.run("read-tree", "-m", found.unedited, index=index)
     git.run("update-index", "-q", "--refresh", index=index, allow=(0, 1))
-    command = ("read-tree", "-m", "-u", found.unedited, target)
     try:
-        git.run(*command, "--dry-run", index=index)
+        git.run("read-tree", "-m", "-u", "--dry-run", found.unedited, target, index=index)
     except GitFailed as problem:
         raise LocalEdits(f"{problem.reason}: nothing was changed") from None
     if dry_run:
         return paths
-    try:
-        git.run(*command, index=index)
-    except GitFailed as problem:
-        raise UsageError(
-            f"{problem.reason}: stopped half-way: mend that, and run it again to complete it"
-        ) from None
+    swap(root.path, changes, lambda blob: git.run("cat-file", "blob", blob).stdout)
     _confirm(root, target, paths)
+    git.run("read-tree", "-i", "-m", found.unedited, target, index=index)
+    git.run("update-index", "-q", "--refresh", index=index, allow=(0, 1))
     root.remember(target, index)
     return paths
 

@@ -19,6 +19,7 @@ _HUNK = re.compile(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _INDEX = re.compile(rb"^index ([0-9a-f]+)\.\.([0-9a-f]+)(?: (\d{6}))?$")
 _ESCAPED = re.compile(rb'\\([0-7]{3}|[abtnvfr"\\])')
 _SIGNATURE = b"-- \n"
+_GIT_VERSION = re.compile(rb"\d+(\.\w+)+( \([^\n]*\))?\n")
 _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
 
 
@@ -52,8 +53,9 @@ class PatchFile:
     diff: bytes
     """From the first `diff --git` line to the end of the last hunk."""
     sections: list[Section]
-    junk: list[int]
-    """Numbers of the lines that are neither header nor diff (diffstat, signature)."""
+    junk: list[tuple[int, int]]
+    """First and last number of each run of lines that are neither header nor diff (diffstat,
+    signature)."""
 
     def changes(self) -> list[Change]:
         """The declared effect on each path, in path order."""
@@ -88,10 +90,7 @@ class _Parser:
         self._at = 0
 
     def parse(self) -> PatchFile:
-        junk = []
         while self._at < len(self._lines) and not self._peek().startswith(b"diff --git "):
-            if self._peek() != b"\n":
-                junk.append(self._number())
             self._at += 1
         start = self._at
         sections = []
@@ -100,13 +99,35 @@ class _Parser:
         if not sections:
             raise PatchFormatError(f"line {self._number()}: no 'diff --git' line")
         end = self._at
-        if end < len(self._lines) and self._peek() != _SIGNATURE:
+        self._skip_signature()
+        runs = (self._run(0, start), self._run(end, len(self._lines)))
+        junk = [run for run in runs if run is not None]
+        return PatchFile(self._header, b"".join(self._lines[start:end]), sections, junk)
+
+    def _skip_signature(self) -> None:
+        """Nothing, or `-- `, git's version, and blank lines: git would skip any other text too."""
+        if self._at == len(self._lines):
+            return
+        if self._peek() != _SIGNATURE:
             raise PatchFormatError(
                 f"line {self._number()}: expected '@@', 'diff --git', or the end of the file "
                 "(does the hunk header above count its lines right?)"
             )
-        junk.extend(range(self._first + end, self._first + len(self._lines)))
-        return PatchFile(self._header, b"".join(self._lines[start:end]), sections, junk)
+        self._at += 1
+        if self._at < len(self._lines) and _GIT_VERSION.fullmatch(self._peek()):
+            self._at += 1
+        while self._at < len(self._lines):
+            if self._peek() != b"\n":
+                raise PatchFormatError(
+                    f"line {self._number()}: expected the end of the file after the signature: "
+                    "remove what follows"
+                )
+            self._at += 1
+
+    def _run(self, start: int, end: int) -> tuple[int, int] | None:
+        """Numbers of the first and the last line of lines[start:end] that is not blank."""
+        rows = [at for at in range(start, end) if self._lines[at] != b"\n"]
+        return (self._first + rows[0], self._first + rows[-1]) if rows else None
 
     def _peek(self) -> bytes:
         return self._lines[self._at]

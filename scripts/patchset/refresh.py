@@ -103,9 +103,11 @@ def _level(git: Git, series: Series, found: Survey, number: str) -> int:
     if not found.candidates:
         if given == found.highest:
             return given
+        why = "the files are of several levels: apply again to complete an interrupted run"
+        if found.missing:
+            why = f"{naming(found.missing)}: missing: apply again to restore it"
         raise UsageError(
-            "the files are of several levels: apply again to complete an interrupted run, or take "
-            f"them for edits of {series.title(found.highest)} with --refresh NNNN"
+            f"{why}, or take that for an edit of {series.title(found.highest)} with --refresh NNNN"
         )
     fitting = naming([series.title(k) for k in found.candidates])
     if given is not None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import stat
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -19,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from .errors import UsageError, WrongBase
+from .errors import LocalEdits, UsageError, WrongBase
 from .git import Git, environment
 from .upstream import PACKAGE, Project, Release
 
@@ -60,7 +61,10 @@ class Root:
     """Tree id of the unpatched files, or None for a foreign root."""
 
     def snapshot(self, paths: Iterable[str]) -> Snapshot:
-        """Record the files at `paths`, and in a materialised root every other file too."""
+        """Record the files at `paths`, and in a materialised root every other file too.
+
+        Raises LocalEdits where a folder, or something else that git cannot record, is in the way.
+        """
         wanted = set(paths)
         self._refuse_links(wanted)
         if self.base is None:
@@ -74,6 +78,7 @@ class Root:
                 self.git.run("ls-files", "--others", "-z", *exclude, index=index),
             ):
                 wanted.update(os.fsdecode(path) for path in listing.stdout.split(b"\0") if path)
+        self._refuse_folders(wanted)
         self.git.stage(index, sorted(wanted))
         return Snapshot(index, self.git.write_tree(index))
 
@@ -84,6 +89,19 @@ class Root:
             if (self.path / folder).is_symlink() and str(folder) != ".":
                 raise WrongBase(
                     f"{self.path / folder} is a symbolic link: give --root the real folder"
+                )
+
+    def _refuse_folders(self, paths: Iterable[str]) -> None:
+        for path in sorted(paths):
+            try:
+                mode = (self.path / path).lstat().st_mode
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
+                found = "a folder" if stat.S_ISDIR(mode) else "a device, pipe, or socket"
+                raise LocalEdits(
+                    f"{path}: expected a file or nothing, found {found}: move it away; nothing "
+                    "was changed"
                 )
 
     def remember(self, tree: str, index: Path) -> None:

@@ -7,11 +7,12 @@ import hashlib
 import os
 import re
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from .errors import DoesNotApply, UsageError
+from .errors import DoesNotApply, LockMismatch, UsageError
 from .patchfile import PatchFile, PatchFormatError, parse
 
 NAME = re.compile(r"(\d{4})-[a-z0-9]+(?:-[a-z0-9]+)*\.patch")
@@ -65,9 +66,31 @@ class Series:
         known = ", ".join(patch.number for patch in self.patches) or "no patches"
         raise UsageError(f"patch '{number}' is not in the series, which has: {known}")
 
+    def require_locked(self) -> None:
+        """Raise LockMismatch unless series.lock has these patches, byte for byte."""
+        numbers = [patch.number for patch in self.patches]
+        if list(self.lock) != numbers:
+            raise LockMismatch(
+                f"series.lock: expected the patches of the series ({_listed(numbers)}), found "
+                f"{_listed(self.lock)}: run --refresh if you changed the series, or restore both "
+                "files from git; nothing was changed"
+            )
+        for patch in self.patches:
+            expected = self.lock[patch.number].sha256
+            if patch.sha256 != expected:
+                raise LockMismatch(
+                    f"{patch.name}: expected sha256 {expected} (series.lock), found "
+                    f"{patch.sha256}: run --refresh if you edited the patch, or restore it from "
+                    "git; nothing was changed"
+                )
+
     def title(self, level: int) -> str:
         """The last patch applied at `level`, in words."""
         return self.patches[level - 1].title if level else "base"
+
+
+def _listed(numbers: Iterable[str]) -> str:
+    return " ".join(numbers) or "none"
 
 
 def series_names(text: str) -> list[tuple[int, str]]:

@@ -38,6 +38,7 @@ def as_json(root: Root, series: Series, release: Release, found: Survey) -> str:
                 for k, patch in enumerate(series.patches, 1)
             ],
             "edited": found.edited,
+            "missing": found.missing,
             "edited_elsewhere": found.others,
             "problem": str(found.problem) if found.problem else None,
         },
@@ -53,13 +54,17 @@ def as_text(root: Root, series: Series, release: Release, found: Survey) -> str:
         for k, patch in enumerate(series.patches, 1):
             mark = "applied    " if k <= found.level else "not applied"
             lines.append(f"{mark}  {patch.title}")
-    lines += [f"edited       {path}" for path in found.edited]
+    lines += [f"missing      {path}" for path in found.missing]
+    lines += [f"edited       {path}" for path in found.edited if path not in found.missing]
     lines += [f"edited       {path} (no patch touches it)" for path in found.others]
     summary = {
         "mixed": "an interrupted run left files of several levels: apply again to complete it",
         "outdated": "the series was changed since it was applied: apply again",
         "refused": str(found.problem),
     }.get(found.kind, f"{found.level} of {total} patches applied")
+    if found.kind == "mixed" and found.missing:
+        summary = "patched files are missing: apply again to restore them"
     if found.kind == "edited":
-        summary += ", with edits in files that the series touches"
+        what = "edits in" if set(found.edited) - set(found.missing) else "missing"
+        summary += f", with {what} files that the series touches"
     return "\n".join([*lines, f"{PACKAGE} {release.version} in {root.path}: {summary}"])

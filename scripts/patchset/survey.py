@@ -28,6 +28,7 @@ class Survey:
     candidates: every level that the unedited touched files agree with.
     highest: the lowest level that no unedited touched file is above.
     edited: touched files that fit no level.
+    missing: touched files that are not there, but should be by all that are.
     others: edited, added, or removed files that no patch touches (materialised roots only).
     unedited: tree of the files as the tool last left them, without the edits.
     problem: why the tool must not move anything, or None.
@@ -38,6 +39,7 @@ class Survey:
     candidates: list[int]
     highest: int
     edited: list[str]
+    missing: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
     unedited: str = ""
     disk: Snapshot | None = None
@@ -48,12 +50,17 @@ class Survey:
 def survey(root: Root, series: Series, release: Release, verify: bool = True) -> Survey:
     """Read the files under `root` and place them on the series.
 
-    With `verify`, the levels must be what the patches' index lines and series.lock say. Raises
-    DoesNotApply or LockMismatch when the series itself is at fault.
+    With `verify`, the patches and the levels must be what series.lock and the patches' index lines
+    say. Raises DoesNotApply or LockMismatch when the series itself is at fault.
     """
     if root.base is None:
-        return _survey_foreign(root, series, release)
-    return _survey_materialised(root, series, release, verify)
+        found = _survey_foreign(root, series, release)
+    else:
+        found = _survey_materialised(root, series, release, verify)
+    if verify:
+        # Also where the files do not show it: a foreign root has no tree id to compare with.
+        series.require_locked()
+    return found
 
 
 def naming(paths: list[str]) -> str:
@@ -75,6 +82,15 @@ def _fit(states: list[States], disk: States) -> tuple[list[int], int, list[str]]
     return sorted(levels), highest, edited
 
 
+def _missing(states: list[States], disk: States) -> list[str]:
+    """Absent paths that are present at each level that the unedited files on disk agree with."""
+    absent = [path for path, entry in disk.items() if entry is None]
+    present = [{p: e for p, e in level.items() if disk[p] is not None} for level in states]
+    levels, _, _ = _fit(present, disk)
+    missing = [path for path in absent if levels and all(states[k][path] for k in levels)]
+    return sorted(missing, key=os.fsencode)
+
+
 def _survey_materialised(root: Root, series: Series, release: Release, verify: bool) -> Survey:
     git = root.git
     ladder = climb(git, root.base, series, root.strip)
@@ -86,12 +102,17 @@ def _survey_materialised(root: Root, series: Series, release: Release, verify: b
     disk = {path: changed.get(path, base) for path, base in states[0].items()}
     levels, highest, edited = _fit(states, disk)
     others = [path for path in changed if path not in states[0]]
-    found = Survey("refused", None, levels, highest, edited, others, disk=snapshot, ladder=ladder)
+    missing = [] if levels and not edited else _missing(states, disk)
+    found = Survey(
+        "refused", None, levels, highest, edited, missing, others, disk=snapshot, ladder=ladder
+    )
     if levels and not edited:
         level = levels[-1]
         return replace(found, kind="clean", level=level, unedited=ladder.trees[level])
     if (tree := _as_left(root, snapshot.tree, set(states[0]))) is not None:
-        return replace(found, kind="outdated", unedited=tree)
+        # Files of an older series are the tool's own, and no edits.
+        others = [change.path for change in git.changes(tree, snapshot.tree)]
+        return replace(found, kind="outdated", unedited=tree, edited=[], missing=[], others=others)
     version = root.found_version()
     if version != release.version:
         return replace(found, problem=_wrong_base(root, release, version, edited))
@@ -99,10 +120,13 @@ def _survey_materialised(root: Root, series: Series, release: Release, verify: b
         level = nearest(git, ladder, snapshot.tree, levels, edited)
         return replace(found, kind="edited", level=level, unedited=ladder.trees[level])
     if edited:
+        why = "edited, and the other patched files are of different levels"
+        if missing:
+            why = f"edited, and others are missing ({naming(missing)})"
         return replace(
             found,
             problem=LocalEdits(
-                f"{naming(edited)}: edited, and the other patched files are of different levels: "
+                f"{naming(edited)}: {why}: "
                 f"undo the edits, or remove {root.path} and run scripts/bootstrap.sh"
             ),
         )
@@ -161,6 +185,7 @@ def _survey_foreign(root: Root, series: Series, release: Release) -> Survey:
     levels, highest, edited = _fit(states, disk)
     found = Survey("refused", None, levels, highest, edited, disk=snapshot)
     if edited or not levels:
+        found = replace(found, missing=_missing(states, disk))
         return replace(found, problem=_foreign_problem(root, release, states, found, entries))
     level = levels[-1]
     index = git.new_index(snapshot.tree)
@@ -188,6 +213,11 @@ def _foreign_problem(
     )
     if version != release.version and (version is not None or not recognised):
         return _wrong_base(root, release, version, found.edited)
+    if found.missing:
+        return LocalEdits(
+            f"{naming(found.missing)}: missing: restore {PACKAGE} {release.version} and apply "
+            "again; nothing was changed"
+        )
     if found.edited:
         return LocalEdits(
             f"{naming(found.edited)}: not as {PACKAGE} {release.version} has it at any level of "

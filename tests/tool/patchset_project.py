@@ -272,6 +272,27 @@ class Project:
 
         return _call(materialise, self.root, args)
 
+    def relock(self) -> None:
+        """Make series.lock agree with the patches on disk, as if they had been recorded so."""
+        files = {name: (self.patches / name).read_bytes() for name in NAMES}
+        (self.patches / "series.lock").write_text(lock_text(files, levels()))
+
+    def cut_the_last_section(self) -> str:
+        """Take the last file out of the topmost patch, which stays well-formed; returns its path.
+
+        The index lines of what is left still hold.
+        """
+        path = self.patches / NAMES[-1]
+        data = path.read_bytes()
+        at = data.rindex(b"diff --git ")
+        path.write_bytes(data[:at])
+        return data[at:].split(b"\n", 1)[0].decode().split(" b/", 1)[1]
+
+    def drop_from_series(self, name: str) -> None:
+        """Remove a line from the series file alone."""
+        series = self.patches / "series"
+        series.write_text(series.read_text().replace(f"{name}\n", ""))
+
     def level(self) -> int:
         """Which of `levels()` the files are, by content."""
         return levels().index(read_tree(self.files))

@@ -7,7 +7,6 @@ import json
 
 import patchset_project as made
 import pytest
-from patchset.git import Git
 from patchset_project import ACCENTS, CRLF, ENGINE, NAMES, THING, UNTOUCHED, everything, read_tree
 
 LEVELS = made.levels()
@@ -178,9 +177,75 @@ def test_a_series_that_changed_after_it_was_applied(applied):
         text = (applied.patches / name).read_text()
         kept = [line for line in text.splitlines() if not line.startswith("0040")]
         (applied.patches / name).write_text("\n".join(kept) + "\n")
-    assert applied.tool("--status").code == 1
+    status = applied.tool("--status")
+    assert status.code == 1 and "edited" not in status.out
+    result = applied.tool()
+    assert result.code == 0 and "keeps your edits" not in result.out
+    assert applied.level() == 3
+
+
+def test_a_series_without_a_locked_patch(applied):
+    """[P2] [P4] A line is gone from the series, and series.lock still has its row: exit 6."""
+    applied.drop_from_series(NAMES[3])
+    before = everything(applied.root)
+    for verb in ((), ("--check",), ("--status",), ("--reverse",)):
+        result = applied.tool(*verb)
+        assert result.code == 6 and result.err.count("\n") == 1
+        assert "expected the patches of the series (0010 0020 0030)" in result.err
+    assert everything(applied.root) == before
+    assert applied.tool("--refresh").code == 0
     assert applied.tool().code == 0
     assert applied.level() == 3
+
+
+@pytest.mark.parametrize("change", ["message", "cut"])
+def test_a_patch_that_is_not_the_locked_one(project, change):
+    """[P2] [P4] Not even where the result is the same: exit 6 until --refresh records it."""
+    path = project.patches / NAMES[3]
+    if change == "message":
+        path.write_bytes(path.read_bytes().replace(b"Why: ", b"Why, in other words: "))
+    else:
+        project.cut_the_last_section()
+    before = everything(project.root)
+    result = project.tool()
+    assert result.code == 6 and NAMES[3] in result.err and result.err.count("\n") == 1
+    assert everything(project.root) == before
+    assert project.tool("--refresh").code == 0
+    assert project.tool().code == 0
+
+
+def test_a_missing_new_file_is_restored(applied):
+    """[P4] It is called missing, not an interrupted run, and the next run brings it back."""
+    (applied.files / THING).unlink()
+    status = applied.tool("--status")
+    assert status.code == 1 and f"missing      {THING}" in status.out
+    assert "interrupted" not in status.out
+    assert json.loads(applied.tool("--status", "--json").out)["missing"] == [THING]
+    refused = applied.tool("--refresh")
+    assert refused.code == 2 and f"{THING}: missing" in refused.err
+    assert applied.tool().code == 0
+    assert applied.level() == TOP
+
+
+def test_a_missing_upstream_file_is_called_missing(applied):
+    """[P4] The tool does not call it edited, and does not report the series as applied."""
+    (applied.files / ENGINE).unlink()
+    status = applied.tool("--status")
+    assert status.code == 1 and f"missing      {ENGINE}" in status.out
+    assert "edit" not in status.out
+    assert f"leaves it missing: {ENGINE}" in applied.tool().out
+    refused = applied.tool("--reverse")
+    assert refused.code == 5 and f"{ENGINE}: missing here" in refused.err
+
+
+def test_a_folder_in_the_way_is_refused(project):
+    """[P3] Where a new file goes: one line, exit 5, nothing moves."""
+    (project.files / THING).mkdir(parents=True)
+    before = everything(project.root)
+    result = project.tool()
+    assert result.code == 5 and f"{THING}: expected a file or nothing, found a folder" in result.err
+    assert result.err.count("\n") == 1
+    assert everything(project.root) == before
 
 
 def test_a_result_that_is_not_the_locked_one(project):
@@ -334,19 +399,12 @@ def test_an_ignored_file_in_the_way_is_refused(project):
     assert everything(project.root) == before
 
 
-def test_a_git_that_says_yes_and_does_nothing(project, monkeypatch):
-    """[P1] The files are read back: success is what is on disk, and not an exit status."""
-    original = Git.run
-
-    def idle(git, *args, **options):
-        if "-u" in args and "--dry-run" not in args:
-            args = (*args, "--dry-run")
-        return original(git, *args, **options)
-
-    monkeypatch.setattr(Git, "run", idle)
+def test_a_replacement_that_does_nothing(project, monkeypatch):
+    """[P1] The files are read back: success is what is on disk, and not the lack of an error."""
+    monkeypatch.setattr("patchset.swap.os.replace", lambda new, target: None)
     result = project.tool()
     assert result.code == 5 and result.err.count("\n") == 1
-    assert project.level() == 0
+    monkeypatch.undo()
     assert project.tool("--status").code == 1
 
 
@@ -354,6 +412,7 @@ def test_a_patch_that_changes_nothing(project):
     """[P14] git applies `-x +x` and says 0; a level must differ from the one below."""
     path = project.patches / NAMES[0]
     path.write_bytes(made.header(NAMES[0]) + NO_CHANGE)
+    project.relock()
     result = project.tool()
     assert result.code == 3 and "changes nothing" in result.err
     assert project.level() == 0

@@ -169,10 +169,57 @@ def test_a_patch_that_says_another_result(project, checkout):
     assert everything(checkout) == before
 
 
+@pytest.mark.parametrize("verb", [(), ("--check",), ("--status",), ("--reverse",)])
+@pytest.mark.parametrize("level", [0, TOP])
+def test_a_cut_patch_that_still_parses(project, checkout, level, verb):
+    """[P2] [P4] All that is left of it holds, but series.lock has the sha256 of the whole."""
+    if level:
+        assert project.tool("--root", checkout).code == 0
+    project.cut_the_last_section()
+    before = everything(checkout)
+    result = project.tool("--root", checkout, *verb)
+    assert result.code == 6 and NAMES[3] in result.err and result.err.count("\n") == 1
+    assert "expected sha256" in result.err and "--refresh" in result.err
+    assert everything(checkout) == before
+
+
+def test_a_series_without_a_locked_patch(project, checkout):
+    """[P2] [P4] series.lock still has the number."""
+    project.drop_from_series(NAMES[3])
+    before = everything(checkout)
+    result = project.tool("--root", checkout)
+    assert result.code == 6 and "found 0010 0020 0030 0040" in result.err
+    assert result.err.count("\n") == 1
+    assert everything(checkout) == before
+
+
+@pytest.mark.parametrize("path", [ENGINE, THING])
+def test_a_missing_file_is_called_missing(project, checkout, path):
+    """[P4] Neither an edit nor an interrupted run: a file was deleted."""
+    project.tool("--root", checkout)
+    (checkout / path).unlink()
+    before = everything(checkout)
+    for verb in ((), ("--reverse",)):
+        result = project.tool("--root", checkout, *verb)
+        assert result.code == 5 and f"{path}: missing" in result.err
+    assert everything(checkout) == before
+
+
+def test_a_folder_in_the_way_is_refused(project, checkout):
+    """[P3] Where a new file goes: one line, exit 5, nothing moves."""
+    (checkout / THING).mkdir(parents=True)
+    before = everything(checkout)
+    result = project.tool("--root", checkout)
+    assert result.code == 5 and f"{THING}: expected a file or nothing, found a folder" in result.err
+    assert result.err.count("\n") == 1
+    assert everything(checkout) == before
+
+
 def test_a_patch_without_full_index_lines(project, checkout):
     path = project.patches / NAMES[1]
     lines = [line for line in path.read_bytes().split(b"\n") if not line.startswith(b"index ")]
     path.write_bytes(b"\n".join(lines))
+    project.relock()
     result = project.tool("--root", checkout)
     assert result.code == 6 and NAMES[1] in result.err
     assert _upstream_part(checkout) == LEVELS[0]

@@ -3,17 +3,10 @@
 
 from __future__ import annotations
 
-import patchset_project as made
 import pytest
 from patchset_project import ENGINE, NAMES, everything
 
 ADDED = (b"HOOK = 1", "größe = 2".encode(), b"moved = 2", b"LAST = 1")
-
-
-def _relock(project) -> None:
-    """Make series.lock agree with the patches on disk, so that other findings stand alone."""
-    files = {name: (project.patches / name).read_bytes() for name in NAMES}
-    (project.patches / "series.lock").write_text(made.lock_text(files, made.levels()))
 
 
 def _edit(project, name: str, old: bytes, new: bytes) -> None:
@@ -21,7 +14,7 @@ def _edit(project, name: str, old: bytes, new: bytes) -> None:
     data = path.read_bytes()
     assert old in data
     path.write_bytes(data.replace(old, new, 1))
-    _relock(project)
+    project.relock()
 
 
 def _findings(project) -> list[str]:
@@ -111,15 +104,50 @@ def test_the_form_of_a_patch(bare_project, old, new, expected):
 def test_a_patch_outside_python(bare_project):
     path = bare_project.patches / NAMES[0]
     path.write_bytes(path.read_bytes().replace(b"/python/sglang/srt/engine.py", b"/test/engine.py"))
-    _relock(bare_project)
+    bare_project.relock()
     assert any("not under python/" in finding for finding in _findings(bare_project))
 
 
 def test_a_signature_is_found(bare_project):
     path = bare_project.patches / NAMES[2]
     path.write_bytes(path.read_bytes() + b"-- \n2.39.5\n\n")
-    _relock(bare_project)
+    bare_project.relock()
     assert any("neither header nor diff" in finding for finding in _findings(bare_project))
+
+
+def test_a_run_of_junk_is_one_finding(bare_project):
+    """[P2] Hundreds of lines that git skips: one line, with the range."""
+    path = bare_project.patches / NAMES[2]
+    head, diff = path.read_bytes().split(b"---\n", 1)
+    junk = b"\n".join([b"a word", b""] * 200)
+    path.write_bytes(head + b"---\n" + junk + diff)
+    bare_project.relock()
+    first = head.count(b"\n") + 2
+    assert _findings(bare_project) == [
+        f"patches/9.9.1/{NAMES[2]}: line {first} to {first + 398}: neither header nor diff"
+    ]
+
+
+@pytest.mark.parametrize("version", [b"2.39.5", b"2.39.5 (Apple Git-154)", b"2.50.1.windows.1"])
+def test_a_signature_of_git_is_no_damage(project, version):
+    """[P7] git format-patch writes one; lint finds it, and the patch applies."""
+    path = project.patches / NAMES[3]
+    path.write_bytes(path.read_bytes() + b"-- \n" + version + b"\n\n")
+    project.relock()
+    assert len(_findings(project)) == 1
+    assert project.tool("--check").code == 0
+
+
+@pytest.mark.parametrize("text", [b"text\n", b"2.39.5\ntext\n", b"2.39.5\n\ndiff --git a/x b/x\n"])
+def test_text_after_the_signature(project, text):
+    """[P2] [P4] git would skip it, a whole diff too: lint 7, apply 3."""
+    path = project.patches / NAMES[3]
+    path.write_bytes(path.read_bytes() + b"-- \n" + text)
+    project.relock()
+    assert any("after the signature" in finding for finding in _findings(project))
+    result = project.tool()
+    assert result.code == 3 and result.err.count("\n") == 1
+    assert project.level() == 0
 
 
 def test_a_patch_that_does_not_start_where_the_last_one_ended(bare_project):
@@ -148,7 +176,7 @@ def test_damaged_patch_files(project, damage):
         }[damage]
     )
     assert path.read_bytes() != data
-    _relock(project)
+    project.relock()
     assert any(NAMES[0] in finding for finding in _findings(project))
     result = project.tool()
     assert result.code == 3 and NAMES[0] in result.err and result.err.count("\n") == 1
