@@ -9,9 +9,10 @@ import tempfile
 from pathlib import Path
 
 # This file is run as a script, also by a Python that has not been set up.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from demo import checkout, client, methods, sampled, table, terminal
+from demo import chain, checkout, client, methods, sampled, table, terminal
 from demo.draft_tree import DraftTree, most_telling, read_trace
 from demo.failure import OneLineParser, UsageError, exit_with
 from demo.ports import free_port
@@ -98,6 +99,22 @@ def measure_all(
     }
 
 
+def chain_at_temperatures(
+    models: Path, texts: list[str], measured: sampled.Measured
+) -> dict[tuple[str, float], table.Measurement]:
+    """DFLASH at the temperatures at which it does not decode on a CPU, see `demo.chain`."""
+    progress = terminal.Progress("Counting the steps of DFLASH's chain along the sampled text")
+    counted = {}
+    for temperature in sampled.TEMPERATURES:
+        answers = measured[methods.PLAIN, temperature].answers
+        with_steps = chain.with_chain_steps(models, texts, answers)
+        counted[methods.DFLASH, temperature] = table.Measurement(
+            methods.DFLASH, with_steps, progress.seconds, True
+        )
+    progress.done(f"{progress.seconds:.1f} s")
+    return counted
+
+
 def show_tree(models: checkout.Models, trees: list[DraftTree]) -> None:
     from tokenizers import Tokenizer
 
@@ -142,6 +159,7 @@ def main() -> int:
                 wait(server)
                 measured |= measure_all(server, texts, arguments.tokens)
 
+    measured |= chain_at_temperatures(arguments.models, texts, measured)
     compared = [measured[method, 0.0] for method in methods.METHODS]
     print()
     for line in (*table.render_table(compared[0], compared[1:]), "", *table.NOTE):

@@ -11,8 +11,9 @@ from .table import Measurement, align, require_same_text, same_answers
 TEMPERATURES = (0.7, 1.0)
 NOTE = (
     "Each prompt has a seed of its own. A token depends on the seed, its position and the",
-    "target's logits, so the drafter cannot change it. DFLASH does not sample on a CPU: it",
-    "would answer greedily.",
+    "target's logits, so the drafter cannot change it.",
+    "*: DFLASH does not sample on a CPU, it would answer greedily. These are the steps of its",
+    "chain along the same text, counted with the drafter in PyTorch.",
 )
 _HEADINGS = ("temperature", "DFLASH", "DDTREE", "same text, same seeds")
 
@@ -24,12 +25,12 @@ def render_sampled(measured: Measured) -> list[str]:
     rows = [_HEADINGS]
     for temperature in (0.0, *TEMPERATURES):
         reference, ddtree = measured[PLAIN, temperature], measured[DDTREE, temperature]
-        dflash = measured.get((DFLASH, temperature))
+        dflash = measured[DFLASH, temperature]
         same, count = same_answers(ddtree, reference), len(reference.answers)
         rows.append(
             (
                 f"{temperature:.1f}",
-                f"{dflash.tokens_a_step:.2f}" if dflash else "—",
+                f"{dflash.tokens_a_step:.2f}{'*' if temperature else ' '}",
                 f"{ddtree.tokens_a_step:.2f}",
                 f"yes, all {count}" if same == count else f"NO, {same} of {count}",
             )

@@ -2,6 +2,7 @@
 """The sampled section of the demo."""
 
 import pytest
+from demo.chain import chain_steps
 from demo.client import Answer
 from demo.failure import Failure
 from demo.methods import DDTREE, DFLASH, PLAIN
@@ -16,7 +17,6 @@ def measured(token: int = 7):
         (method, t): Measurement(method, [Answer(text, steps) for text in texts[t]], 1.0, steps > 0)
         for method, steps in ((PLAIN, 0), (DFLASH, 2), (DDTREE, 1))
         for t in texts
-        if method != DFLASH or t == 0.0
     }
     changed = [Answer(texts[1.0][0], 1), Answer((4, 5, 6, 7, token), 1)]
     result[DDTREE, 1.0] = Measurement(DDTREE, changed, 1.0, True)
@@ -27,9 +27,9 @@ def test_the_table():
     assert render_sampled(measured()) == [
         "temperature   DFLASH   DDTREE   same text, same seeds",
         "───────────   ──────   ──────   ─────────────────────",
-        "0.0             2.00     4.00              yes, all 2",
-        "0.7                —     4.00              yes, all 2",
-        "1.0                —     4.00              yes, all 2",
+        "0.0            2.00      4.00              yes, all 2",
+        "0.7            2.00*     4.00              yes, all 2",
+        "1.0            2.00*     4.00              yes, all 2",
     ]
 
 
@@ -41,3 +41,17 @@ def test_another_sample_fails_and_is_called_out():
     assert render_sampled(measured(token=8))[-1].endswith("NO, 1 of 2")
     with pytest.raises(Failure, match="prompt 2 differs from token 5 on"):
         require_same_samples(measured(token=8))
+
+
+@pytest.mark.parametrize(
+    ("drafted", "steps"),
+    [
+        ([[9, 9]] * 4, 4),  # nothing agrees: a token a step
+        ([[11, 12], [12, 13], [13, 14], [14, 15]], 2),  # two agree and one is added
+        ([[11, 9], [9, 9], [13, 14], [9, 9]], 2),
+        ([[9, 12], [12, 9], [9, 9], [14, 15]], 3),
+    ],
+)
+def test_steps_of_a_chain(drafted, steps):
+    """Text 10 to 14 from position 2 on; a step takes what agrees, and one more."""
+    assert chain_steps(drafted, [7, 7, 10, 11, 12, 13, 14], 2, 6) == steps
