@@ -22,7 +22,7 @@ demo: bootstrap ## answer one chat with DDTREE, then compare it with DFLASH and 
 	@$(VENV_PYTHON) scripts/demo/run.py $(DEMO_ARGS)
 
 .PHONY: serve
-serve: bootstrap ## leave a DDTREE server running on this machine (SERVE_ARGS="--port N")
+serve: bootstrap ## leave a DDTREE server running on this machine (PORT=N)
 	@$(VENV_PYTHON) scripts/demo/serve.py $(SERVE_ARGS)
 
 .PHONY: test

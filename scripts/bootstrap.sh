@@ -130,7 +130,8 @@ try:
     status = json.load(sys.stdin)
 except ValueError:
     sys.exit(1)
-sys.exit(status["problem"] is not None or not all(p["applied"] for p in status["patches"]))'
+sys.exit(status["problem"] is not None or bool(status.get("missing")) or
+         not all(p["applied"] for p in status["patches"]))'
 }
 
 main() {
@@ -163,6 +164,8 @@ main() {
     "$VENV_PYTHON" -m patchset.materialise --release "$RELEASE"
     step "applying patches/$RELEASE"
     "$ROOT/scripts/apply_patches.sh" --release "$RELEASE"
+    tree_is_current ||
+        fail 1 "sglang/$RELEASE: expected all files of the series, found some missing (scripts/apply_patches.sh --status names them); remove sglang/$RELEASE and run this again"
     step "compiling and importing sglang"
     compile_bytecode
     prove_import
