@@ -315,6 +315,7 @@ def test_a_block_wider_than_the_context_is_refused(models):
     ("arguments", "flag"),
     [
         ({"enable_torch_compile": True}, "--enable-torch-compile True"),
+        ({"rl_on_policy_target": "fsdp"}, "--rl-on-policy-target fsdp"),
         ({"speculative_token_map": "file"}, "--speculative-token-map file"),
         ({"speculative_num_steps": 3}, "--speculative-num-steps, got 3"),
         ({"speculative_eagle_topk": 4}, "--speculative-eagle-topk, got 4"),

@@ -144,6 +144,43 @@ def test_rows_do_not_depend_on_the_chunks(seeded, monkeypatch):
     assert as_lists(inputs._sample_tree_paths(logits.clone(), info)) == whole
 
 
+def test_logits_of_a_padded_vocabulary():
+    """They come as a slice of a wider tensor; the paths are those of the same values alone."""
+    bs = 3
+    inputs, logits = verify_input(bs), random_logits(bs)
+    padded = torch.zeros(bs * WIDTH, VOCAB + 24)
+    padded[:, :VOCAB] = logits
+    info = sampling_info([PLAIN] * bs)
+    torch.manual_seed(3)
+    expected = as_lists(inputs._sample_tree_paths(logits, info))
+    torch.manual_seed(3)
+    assert as_lists(inputs._sample_tree_paths(padded[:, :VOCAB], info)) == expected
+
+
+def test_every_token_of_a_large_vocabulary_can_be_drawn():
+    """The bonus coin is finer than float32: the law of a flat row has no holes."""
+    vocab = 152_000
+    inputs = verify_input(1)
+    coins = []
+    draw = ddtree_sampling.draw_bonus
+
+    def keep(tree, probs, last_nodes, bonus_coins):
+        coins.append(bonus_coins)
+        return draw(tree, probs, last_nodes, bonus_coins)
+
+    ddtree_sampling.draw_bonus = keep
+    try:
+        inputs._sample_tree_paths(torch.zeros(WIDTH, vocab), sampling_info([PLAIN]))
+    finally:
+        ddtree_sampling.draw_bonus = draw
+    assert coins[0].dtype == torch.float64
+    probs = torch.full((1, 1, vocab), 1.0 / vocab)
+    tree = SimpleNamespace(parents=torch.tensor([[-1]]), token_ids=torch.tensor([[0]]))
+    for token in (0, 1, 77_777, vocab - 1):
+        coin = torch.tensor([(token + 0.5) / vocab], dtype=torch.float64)
+        assert int(draw(tree, probs, torch.tensor([0]), coin)) == token
+
+
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 2.0])
 @pytest.mark.parametrize("top_k", [None, 6])
 @pytest.mark.parametrize("top_p", [1.0, 0.75])
@@ -213,6 +250,9 @@ class FakeKernel:
 
     def __call__(self, **arguments):
         self.calls.append(arguments)
+        # sgl-kernel checks both for every tensor.
+        for name, value in arguments.items():
+            assert not isinstance(value, torch.Tensor) or value.is_contiguous(), name
         probs = arguments["target_probs"].double().tolist()
         next_token = arguments["retrive_next_token"].tolist()
         next_sibling = arguments["retrive_next_sibling"].tolist()

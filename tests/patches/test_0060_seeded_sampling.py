@@ -40,7 +40,7 @@ def test_unfiltered_rows_are_upstreams():
     assert draw(probs, requests, positions.tolist()) == expected.tolist()
 
 
-@pytest.mark.parametrize("top_k,top_p", [(5, 1.0), (TOP_K_ALL, 0.7), (7, 0.9)])
+@pytest.mark.parametrize("top_k,top_p", [(5, 1.0), (TOP_K_ALL, 0.7), (7, 0.9), (VOCAB + 9, 1.0)])
 def test_filtered_rows_are_upstreams(top_k, top_p):
     probs = random_probs(64)
     seeds, positions = torch.arange(64) * 977, torch.arange(64)

@@ -38,6 +38,13 @@ def test_a_seed_needs_a_deterministic_server(monkeypatch, min_p):
     assert refusal(monkeypatch, deterministic=True, **seeded) is None
 
 
+@pytest.mark.parametrize("seed", [2**63, -(2**63) - 1, 10**30])
+def test_a_seed_of_more_than_64_bits_is_refused(monkeypatch, seed):
+    """No tensor holds it: building the batch would end the scheduler."""
+    error = refusal(monkeypatch, deterministic=True, temperature=0.7, sampling_seed=seed)
+    assert "64-bit" in error and str(seed) in error
+
+
 def test_a_greedy_request_may_carry_a_seed(monkeypatch):
     """Clients send one with every request; a greedy answer does not depend on it."""
     assert refusal(monkeypatch, temperature=0, sampling_seed=5) is None
