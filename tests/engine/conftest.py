@@ -54,6 +54,15 @@ def dflash(host, trained, prompts) -> tuple[Baseline, list[dict], dict]:
         return baseline, engine.steps(), engine.hidden_rows()
 
 
+@pytest.fixture
+def engine(running):
+    """A module's `running` with an empty cache and log; afterwards all slots are free [M1]."""
+    assert running.flush_cache()
+    running.configure()
+    yield running
+    running.pool_state().assert_all_free()
+
+
 def run_baseline(engine, prompts: list[list[int]]) -> Baseline:
     """The prompts as one batch (rids p0, p1, ...), then one by one (rids s0, s1, ...)."""
     batch = engine.greedy(prompts, NEW_TOKENS, [f"p{i}" for i in range(len(prompts))])

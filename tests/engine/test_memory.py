@@ -29,15 +29,6 @@ def running(host, trained, prompts):
         yield engine
 
 
-@pytest.fixture
-def engine(running):
-    """The engine with an empty cache and log; afterwards, all its slots are free [M1]."""
-    assert running.flush_cache()
-    running.configure()
-    yield running
-    running.pool_state().assert_all_free()
-
-
 def test_a_pool_filled_to_the_brim(engine, reference, prompts, expected):
     """[M2] requests are retracted, finish later, and every token is the same."""
     answers = engine.greedy(prompts, NEW_TOKENS)

@@ -26,15 +26,6 @@ def running(host, trained, plain):
         yield engine
 
 
-@pytest.fixture
-def engine(running):
-    """The engine with an empty cache and log; afterwards, all its slots are free [M1]."""
-    assert running.flush_cache()
-    running.configure()
-    yield running
-    running.pool_state().assert_all_free()
-
-
 def test_requests_that_end_early(engine, plain, stopping, prompts, expected):
     """[R12] stop tokens, stop strings, end of text and 1 to 3 tokens: as without speculation."""
     endings = plain[1]
