@@ -12,6 +12,8 @@ from .errors import LintFailed, UsageError
 from .git import require_git
 from .lint import lint
 from .move import move
+from .onto import commands
+from .onto.port import open_ports
 from .refresh import refresh
 from .root import Root, open_foreign, open_materialised
 from .series import Series, load
@@ -19,7 +21,8 @@ from .survey import Survey, survey
 from .upstream import PACKAGE, REPOSITORY, Project, Release
 
 _DESCRIPTION = """\
-Apply the patch series of a pinned SGLang release, take it back, or maintain it.
+Apply the patch series of a pinned SGLang release, take it back, maintain it, or carry it to
+another release.
 
 Without options, every patch of the default release is applied to its materialised files
 (sglang/<release>/, made by scripts/bootstrap.sh). The whole series is applied in memory and
@@ -32,7 +35,7 @@ exit codes:
   0  done, or already so
   1  --status: not fully applied
   2  wrong usage, missing file, missing or old git
-  3  a patch does not apply
+  3  a patch does not apply; --report: one is not safe; --3way, --continue: stopped at one
   4  wrong base: the files are not the release that the series was written for
   5  local edits are in the way
   6  a patch, or the result, is not the one that series.lock records
@@ -43,6 +46,8 @@ examples:
   scripts/apply_patches.sh --reverse              back to upstream's files
   scripts/apply_patches.sh --root ~/src/sglang    a git checkout of the release's tag
   scripts/apply_patches.sh --root SITE_PACKAGES --strip 2
+  scripts/apply_patches.sh --report --onto latest what the newest release breaks
+  scripts/apply_patches.sh --3way --onto 0.5.14   begin a port; docs/porting.md has the rest
 """
 
 
@@ -67,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--reverse", action="store_true", help="take all back, or back --to NNNN")
     what.add_argument("--check", action="store_true", help="would it work? touches nothing")
     what.add_argument("--status", action="store_true", help="what is applied, read from the files")
-    what.add_argument("--json", action="store_true", help="with --status: as JSON")
+    what.add_argument("--json", action="store_true", help="with --status or --report: as JSON")
     what.add_argument(
         "--refresh", metavar="NNNN", nargs="?", const="",
         help="fold the edits on disk into the topmost applied patch, or into NNNN at that level",
@@ -76,6 +81,21 @@ def _parser() -> argparse.ArgumentParser:
         "--new", metavar="NNNN-NAME", default="", help="with --refresh: make a new patch of them"
     )
     what.add_argument("--lint", action="store_true", help="check the form of series and patches")
+    newer = parser.add_argument_group("another release")
+    newer.add_argument(
+        "--report", action="store_true", help="how each patch fares --onto it; touches nothing"
+    )
+    newer.add_argument(
+        "--3way", dest="three_way", action="store_true",
+        help="begin a port --onto it: carry patches up to the first that needs a person",
+    )  # fmt: skip
+    newer.add_argument("--continue", dest="go_on", action="store_true", help="go on with a port")
+    newer.add_argument("--abort", action="store_true", help="give a port up")
+    newer.add_argument(
+        "--onto", metavar="X",
+        help="a version, 'latest', a wheel, a folder, or, with --root, a git ref of that checkout; "
+        "with --continue, --abort or --refresh: which port",
+    )  # fmt: skip
     parser.add_argument("--quiet", action="store_true", help="print errors only")
     return parser
 
@@ -86,6 +106,10 @@ def _refuse_contradictions(options: argparse.Namespace) -> None:
         "--lint": options.lint,
         "--refresh": options.refresh is not None,
         "--check": options.check,
+        "--report": options.report,
+        "--3way": options.three_way,
+        "--continue": options.go_on,
+        "--abort": options.abort,
     }
     chosen = [name for name, given in verbs.items() if given]
     if len(chosen) > 1:
@@ -93,11 +117,21 @@ def _refuse_contradictions(options: argparse.Namespace) -> None:
     moving = "--to" if options.to is not None else "--reverse" if options.reverse else None
     if moving and chosen and chosen != ["--check"]:
         raise UsageError(f"{chosen[0]} and {moving} exclude each other: see --help")
-    if options.json and not options.status:
-        raise UsageError("--json needs --status")
+    if options.json and not (options.status or options.report):
+        raise UsageError("--json needs --status or --report")
+    newer = options.report or options.three_way
+    if newer and options.onto is None:
+        raise UsageError(f"{chosen[0]} needs --onto: the release to look at")
+    if options.onto is not None and not (
+        newer or options.go_on or options.abort or options.refresh == ""
+    ):
+        raise UsageError("--onto needs --report, --3way, --continue, --abort or --refresh")
+    if options.onto is not None and options.new:
+        raise UsageError("--new and --onto exclude each other: see --help")
     if options.new and (options.refresh is None or options.refresh):
         raise UsageError("--new needs --refresh without a number")
-    if options.root is not None and (options.lint or options.refresh is not None):
+    own = options.lint or options.refresh is not None or options.go_on or options.abort
+    if options.root is not None and own:
         raise UsageError(f"{chosen[0]} works on the repository's own series: leave out --root")
     if options.strip is not None and options.root is None:
         raise UsageError("--strip needs --root")
@@ -118,6 +152,8 @@ def _run(options: argparse.Namespace) -> int:
         return _lint(project, release, options.quiet)
     require_git()
     series = load(project.patches(release))
+    if (code := _newer(project, release, series, options)) is not None:
+        return code
     if options.to is not None:
         series.level(options.to)
     if options.root is None:
@@ -139,6 +175,30 @@ def _run(options: argparse.Namespace) -> int:
         return _move(root, series, release, found, options)
 
 
+def _newer(
+    project: Project, release: Release, series: Series, options: argparse.Namespace
+) -> int | None:
+    """What concerns another release, or None when nothing does."""
+
+    def say(text: str) -> None:
+        _say(options, text)
+
+    what = (project, release, series)
+    checkout = Path(options.root) if options.root is not None else None
+    if options.report:
+        return commands.run_report(*what, options.onto, checkout, options.json, say)
+    if options.three_way:
+        return commands.run_3way(*what, options.onto, checkout, say)
+    if options.go_on:
+        return commands.run_continue(*what, options.onto, say)
+    if options.abort:
+        return commands.run_abort(project, options.onto, say)
+    # A port is under way: then a plain --refresh means it, and one with a number the files here.
+    if options.refresh == "" and not options.new and (options.onto or open_ports(project)):
+        return commands.run_export(*what, options.onto, say)
+    return None
+
+
 def _move(
     root: Root, series: Series, release: Release, found: Survey, options: argparse.Namespace
 ) -> int:
@@ -158,8 +218,8 @@ def _move(
         done = f"would work; files to change: {len(paths)}"
     _say(
         options,
-        f"{PACKAGE} {release.version} in {root.path}: at {series.title(level)}, "
-        f"{level} of {total} patches applied ({done})",
+        f"{PACKAGE} {release.version} in {root.path}: {'would be ' * options.check}at "
+        f"{series.title(level)}, {level} of {total} patches applied ({done})",
     )
     return 0
 

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from .errors import UsageError
 
 MINIMUM_VERSION = (2, 38)  # `git merge-tree --write-tree`
 ABSENT_BLOB = "0" * 40
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 # The highest-precedence attributes file, so nothing in the work tree or in the user's home can
 # convert line ends, expand keywords, or hide a file from `git diff`.
@@ -112,6 +113,12 @@ def require_git() -> None:
         )
 
 
+def _quoted(folder: Path) -> str:
+    """`folder` for a list of folders: a plain one would be split at ':'."""
+    text = str(folder).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
 class Git:
     """A repository at `git_dir` with its files at `work_tree`.
 
@@ -119,7 +126,10 @@ class Git:
     so a run that fails, or only looks, leaves nothing there.
     """
 
-    def __init__(self, git_dir: Path, work_tree: Path, scratch: Path):
+    def __init__(
+        self, git_dir: Path, work_tree: Path, scratch: Path, borrowed: Iterable[Path] = ()
+    ):
+        """borrowed: objects folders of other repositories, to be read as well."""
         self.git_dir = git_dir
         self.work_tree = work_tree
         self.scratch = scratch
@@ -128,9 +138,10 @@ class Git:
         self._objects = scratch / "objects"
         self._objects.mkdir()
         self._env["GIT_OBJECT_DIRECTORY"] = str(self._objects)
-        # Quoted: a plain value would be split at ':'.
-        quoted = str(git_dir / "objects").replace("\\", "\\\\").replace('"', '\\"')
-        self._env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = f'"{quoted}"'
+        self.lenders = tuple(borrowed)
+        self._env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = ":".join(
+            _quoted(folder) for folder in (git_dir / "objects", *self.lenders)
+        )
 
     def create(self) -> None:
         """Make an empty repository at `git_dir`."""
@@ -177,14 +188,21 @@ class Git:
 
     def keep(self, index: Path) -> None:
         """Make the objects of this run and `index` those of the repository."""
-        store = self.git_dir / "objects"
+        self.keep_objects()
+        new = self.git_dir / "index.new"
+        shutil.copy2(index, new)
+        os.replace(new, self.git_dir / "index")
+
+    def keep_objects(self) -> None:
+        """Make the objects of this run those of the repository."""
+        self.move_objects(self.git_dir / "objects")
+
+    def move_objects(self, store: Path) -> None:
+        """Move the objects of this run into another objects folder."""
         for file in self._objects.glob("??/*"):
             folder = store / file.parent.name
             folder.mkdir(exist_ok=True)
             shutil.move(file, folder / file.name)
-        new = self.git_dir / "index.new"
-        shutil.copy2(index, new)
-        os.replace(new, self.git_dir / "index")
 
     def write_tree(self, index: Path) -> str:
         return self.text("write-tree", index=index)
@@ -223,6 +241,32 @@ class Git:
                 found[os.fsdecode(path)] = Entry(mode, blob)
         return found
 
+    def blobs(self, ids: Iterable[str]) -> dict[str, bytes]:
+        """The content of each of these blobs."""
+        wanted = sorted(set(ids))
+        listing = "".join(f"{blob}\n" for blob in wanted).encode()
+        out = self.run("cat-file", "--batch", stdin=listing, work=False).stdout
+        found, at = {}, 0
+        for blob in wanted:
+            end = out.index(b"\n", at)
+            size = int(out[at:end].split(b" ")[2])
+            found[blob] = out[end + 1 : end + 1 + size]
+            at = end + size + 2
+        return found
+
+    def write_blob(self, data: bytes) -> str:
+        return self.text("hash-object", "-w", "--stdin", stdin=data, work=False)
+
+    def with_entries(self, tree: str, entries: Mapping[str, Entry | None]) -> str:
+        """`tree` with these paths set, or removed where the entry is None."""
+        index = self.new_index(tree)
+        rows = []
+        for path, entry in entries.items():
+            meta = f"{entry.mode} {entry.blob}" if entry else f"0 {ABSENT_BLOB}"
+            rows.append(meta.encode() + b"\t" + os.fsencode(path) + b"\0")
+        self.run("update-index", "-z", "--index-info", stdin=b"".join(rows), index=index)
+        return self.write_tree(index)
+
     def has_tree(self, tree: str) -> bool:
         return self.run("cat-file", "-e", f"{tree}^{{tree}}", allow=(0, 1, 128)).returncode == 0
 
@@ -242,6 +286,6 @@ class Git:
             "--dst-prefix=b/", old, new,
         ).stdout  # fmt: skip
 
-    def commit(self, tree: str, *parents: str) -> str:
+    def commit(self, tree: str, *parents: str, message: str = "patchset") -> str:
         flags = [flag for parent in parents for flag in ("-p", parent)]
-        return self.text("commit-tree", *flags, "-m", "patchset", tree)
+        return self.text("commit-tree", *flags, tree, stdin=message.encode())

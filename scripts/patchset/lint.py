@@ -12,7 +12,7 @@ from .ladder import same_state
 from .patchfile import PatchFile, PatchFormatError, Section, parse
 from .refresh import TODO
 from .root import PREFIX
-from .series import NAME, Patch, parse_lock, series_names
+from .series import BESIDE, LISTED, Patch, parse_lock, series_names
 
 _HEADER = re.compile(
     rb"From 0{40} Mon Sep 17 00:00:00 2001\n"
@@ -33,13 +33,14 @@ def lint(folder: Path, project: Path) -> list[str]:
     project: the folder that the paths of `Test:` trailers are relative to.
     """
     findings: list[str] = []
-    names = _check_list(folder, findings)
     patches = []
-    for name in names:
-        if not (folder / name).is_file():
-            findings.append(f"series: {name} is listed, but there is no such file")
-        elif NAME.fullmatch(name):
-            patches.append(Patch(name, (folder / name).read_bytes()))
+    for listed in _check_list(folder, findings):
+        found = LISTED.fullmatch(listed)
+        if not (folder / listed).is_file():
+            findings.append(f"series: {listed} is listed, but there is no such file")
+        elif found:
+            patches.append(Patch(found[2], (folder / listed).read_bytes(), found[1] or ""))
+    _check_shared(folder, patches, findings)
     _check_lock(folder, patches, findings)
     earlier: list[str] = []
     left: dict = {}
@@ -71,21 +72,42 @@ def _check_list(folder: Path, findings: list[str]) -> list[str]:
     if text and not text.endswith("\n"):
         findings.append("series: the last line has no newline")
     seen: list[str] = []
-    for line, name in series_names(text):
-        if name in seen:
-            findings.append(f"series: line {line}: {name} is listed twice")
+    last = ""
+    for line, listed in series_names(text):
+        if listed in seen:
+            findings.append(f"series: line {line}: {listed} is listed twice")
             continue
-        if not NAME.fullmatch(name):
-            findings.append(f"series: line {line}: '{name}' is not NNNN-kebab-subject.patch")
-        elif seen and name[:4] == seen[-1][:4]:
-            findings.append(f"series: line {line}: number {name[:4]} is used twice")
-        elif seen and name[:4] < seen[-1][:4]:
-            findings.append(f"series: line {line}: {name[:4]} comes after {seen[-1][:4]}")
-        seen.append(name)
+        seen.append(listed)
+        found = LISTED.fullmatch(listed)
+        if not found:
+            findings.append(
+                f"series: line {line}: '{listed}' is not NNNN-kebab-subject.patch, nor "
+                "../RELEASE/ and such a name"
+            )
+            continue
+        number = found[2][:4]
+        if number == last:
+            findings.append(f"series: line {line}: number {number} is used twice")
+        elif number < last:
+            findings.append(f"series: line {line}: {number} comes after {last}")
+        last = number
     for file in sorted(os.listdir(folder), key=os.fsencode):
-        if file not in (*seen, "series", "series.lock"):
+        if file not in (*seen, *BESIDE):
             findings.append(f"{file}: is on disk, but the series does not list it")
     return seen
+
+
+def _check_shared(folder: Path, patches: list[Patch], findings: list[str]) -> None:
+    """A patch that is the same for two releases exists once: in the folder of the first."""
+    for patch in patches:
+        for other in sorted(folder.parent.glob(f"*/{patch.name}")):
+            lender = other.parent.name
+            same = not patch.lender and lender < folder.name and other.read_bytes() == patch.data
+            if same:
+                findings.append(
+                    f"{patch.name}: is the same as ../{lender}/{patch.name}: list that, and remove "
+                    "this one"
+                )
 
 
 def _check_lock(folder: Path, patches: list[Patch], findings: list[str]) -> None:

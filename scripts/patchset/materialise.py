@@ -11,10 +11,8 @@ the folder can be imported from, but they are no part of the tree whose id upstr
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -22,6 +20,7 @@ from pathlib import Path
 from . import command
 from .errors import UsageError, WrongBase
 from .git import Git, require_git
+from .index import WHEELS, Cache, fetch, python_tag, sha256
 from .root import GIT_DIR, PREFIX, locked, open_materialised
 from .upstream import PACKAGE, REPOSITORY, Project, Release, Wheel
 from .wheel import is_source, unpack
@@ -61,9 +60,9 @@ def _already(project: Project, release: Release) -> str:
 
 
 def _make(release: Release, given: Path | None, work: Path, target: Path) -> str:
-    expected = release.wheels if given else {_python_tag(): _wheel_for_this_python(release)}
-    path = given or _download(release, work)
-    _verify_wheel(path, expected)
+    wanted = release.wheels if given else {python_tag(): _wheel_for_this_python(release)}
+    path = given or _wheel_file(release, work, target.parent / WHEELS)
+    _verify_wheel(path, wanted)
     tree = work / "tree"
     print(f"unpacking {path.name}", flush=True)
     names = unpack(path, tree / PREFIX)
@@ -82,12 +81,8 @@ def _make(release: Release, given: Path | None, work: Path, target: Path) -> str
     return f"{PACKAGE} {release.version}: {len(names)} files in {target}, tree {found[:12]}"
 
 
-def _python_tag() -> str:
-    return f"cp{sys.version_info.major}{sys.version_info.minor}"
-
-
 def _wheel_for_this_python(release: Release) -> Wheel:
-    tag = _python_tag()
+    tag = python_tag()
     if tag not in release.wheels:
         raise UsageError(
             f"upstream.toml has no wheel of {PACKAGE} {release.version} for this Python ({tag}), "
@@ -96,50 +91,24 @@ def _wheel_for_this_python(release: Release) -> Wheel:
     return release.wheels[tag]
 
 
+def _wheel_file(release: Release, work: Path, kept: Path) -> Path:
+    """The wheel for this Python: one that a report has fetched already, or from the index."""
+    wheel = _wheel_for_this_python(release)
+    if path := Cache(kept).get(wheel):
+        return path
+    print(f"fetching {wheel.file} with pip", flush=True)
+    return fetch(release.version, wheel, work / "download")
+
+
 def _verify_wheel(path: Path, expected: dict[str, Wheel]) -> None:
     """The file must be one of the `expected` wheels, byte for byte."""
-    try:
-        with path.open("rb") as stream:
-            digest = hashlib.sha256()
-            while block := stream.read(1 << 20):
-                digest.update(block)
-    except OSError as problem:
-        raise UsageError(f"{path}: {problem.strerror}: give an existing wheel") from None
+    digest = sha256(path)
     known = {wheel.sha256 for wheel in expected.values()}
-    if digest.hexdigest() not in known:
+    if digest not in known:
         raise UsageError(
-            f"{path}: sha256 is {digest.hexdigest()}, expected {' or '.join(sorted(known))}: the "
+            f"{path}: sha256 is {digest}, expected {' or '.join(sorted(known))}: the "
             "file is damaged or of another release: fetch it again"
         )
-
-
-def _download(release: Release, work: Path) -> Path:
-    """Fetch the wheel for this Python with pip, which checks its sha256."""
-    tag, wheel = _python_tag(), _wheel_for_this_python(release)
-    requirement = work / "requirement.txt"
-    requirement.write_text(f"{PACKAGE}=={release.version} --hash=sha256:{wheel.sha256}\n")
-    # The wheel's own platform: its Python files serve on machines where pip would not install it.
-    platform = wheel.file.removesuffix(".whl").rsplit("-", 1)[1]
-    folder = work / "download"
-    print(f"fetching {wheel.file} with pip", flush=True)
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
-            "--no-input", "--no-deps", "--require-hashes", "--only-binary=:all:",
-            f"--platform={platform}", f"--abi={tag}", "--implementation=cp",
-            f"--python-version={tag[2]}.{tag[3:]}", f"--dest={folder}",
-            f"--requirement={requirement}",
-        ],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
-    path = folder / wheel.file
-    if done.returncode or not path.is_file():
-        lines = [line for line in done.stdout.splitlines() if line.strip()] or ["no message"]
-        raise UsageError(
-            f"pip could not fetch {wheel.file} ({lines[-1].strip()}): check the network, or give "
-            "the file with --wheel"
-        )
-    return path
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -27,6 +27,46 @@ class PatchFormatError(Exception):
     """The file is not a well-formed patch. The message starts with the line number."""
 
 
+@dataclass(frozen=True)
+class Hunk:
+    """One `@@` block.
+
+    line: number of its `@@` line in the patch file.
+    old_start, new_start: its first line before and after the patch, from 1; the line after which it
+        stands when it has no line on that side.
+    lines: the body, each line as it is in the patch file: ' ', '+', or '-', then the content with
+        its newline, which the last line of a file can lack.
+    """
+
+    line: int
+    old_start: int
+    new_start: int
+    lines: tuple[bytes, ...]
+
+    @property
+    def old(self) -> list[bytes]:
+        return [line[1:] for line in self.lines if line[:1] != b"+"]
+
+    @property
+    def new(self) -> list[bytes]:
+        return [line[1:] for line in self.lines if line[:1] != b"-"]
+
+    @property
+    def old_index(self) -> int:
+        """Where `old` begins in the list of the file's lines, from 0."""
+        return self.old_start - 1 if self.old else self.old_start
+
+    def numbered(self, sign: bytes) -> list[tuple[int, bytes]]:
+        """(line number in the file, content) of the added (`+`) or the removed (`-`) lines."""
+        number = self.new_start if sign == b"+" else self.old_start
+        found = []
+        for line in self.lines:
+            if line[:1] == sign:
+                found.append((number, line[1:]))
+            number += line[:1] in (b" ", sign)
+        return found
+
+
 @dataclass
 class Section:
     """What a patch does to one file."""
@@ -37,8 +77,9 @@ class Section:
     new: Entry | None
     full_index: bool = False
     renamed: bool = False
+    hunks: list[Hunk] = field(default_factory=list)
     lines: list[tuple[int, bytes]] = field(default_factory=list)
-    """Hunk body: (line number in the patch file, line with its leading ' ', '+', or '-')."""
+    """The bodies of all hunks: (line number in the patch file, line as it stands there)."""
 
     def changes(self) -> list[Change]:
         if self.old_path == self.new_path:
@@ -79,6 +120,11 @@ def parse(data: bytes) -> PatchFile:
         raise PatchFormatError(f"line {data.count(10) + 1}: the last line has no newline")
     header, rest = split_header(data)
     return _Parser(header, rest).parse()
+
+
+def parse_diff(diff: bytes) -> list[Section]:
+    """Read a diff without a header; an empty one has no sections."""
+    return _Parser(b"", diff).parse().sections if diff else []
 
 
 class _Parser:
@@ -207,6 +253,7 @@ class _Parser:
             raise PatchFormatError(f"line {start}: not a hunk header")
         old_left = int(found[2] or 1)
         new_left = int(found[4] or 1)
+        body: list[bytes] = []
         while old_left > 0 or new_left > 0:
             line = self._peek() if self._at < len(self._lines) else b""
             kind = line[:1]
@@ -214,13 +261,18 @@ class _Parser:
                 raise PatchFormatError(f"line {start}: the hunk is shorter than its header says")
             old_left -= kind in (b" ", b"-")
             new_left -= kind in (b" ", b"+")
-            if kind != b"\\":
+            if kind == b"\\":
+                body[-1:] = [line.removesuffix(b"\n") for line in body[-1:]]
+            else:
                 section.lines.append((self._number(), line))
+                body.append(line)
             self._at += 1
         if old_left < 0 or new_left < 0:
             raise PatchFormatError(f"line {start}: the hunk's line counts are wrong")
         if self._at < len(self._lines) and self._peek().startswith(b"\\"):
+            body[-1:] = [line.removesuffix(b"\n") for line in body[-1:]]
             self._at += 1
+        section.hunks.append(Hunk(start, int(found[1]), int(found[3]), tuple(body)))
 
 
 def _file_line(name: bytes, prefix: bytes) -> str | None:

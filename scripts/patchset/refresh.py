@@ -8,7 +8,6 @@ of whole trees. All new files are made and proven in memory before the first one
 from __future__ import annotations
 
 import email.utils
-import os
 import re
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -16,6 +15,7 @@ from datetime import datetime, timezone
 from .errors import DoesNotApply, UsageError, WrongBase
 from .git import Git, GitFailed
 from .ladder import Ladder, climb
+from .merge import merge_trees
 from .patchfile import PatchFormatError, parse, split_header
 from .root import Root
 from .series import Locked, Patch, Series, format_lock, series_names, write_all
@@ -37,7 +37,7 @@ Test: tests/patches/test_{module}.py
 Remove-When: upstream has the same change
 ---
 """
-_MARKER = re.compile(rb"^(<{7}|>{7}|\|{7})( |$)", re.MULTILINE)
+MARKER = re.compile(rb"^(<{7}|>{7}|\|{7})( |$)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -74,13 +74,18 @@ def refresh(root: Root, series: Series, found: Survey, number: str, new: str) ->
             "the series was changed since it was applied: first --refresh alone, then apply"
         )
     exported = _export(git, patches, trees)
+    # A shared patch that changes becomes the series' own.
+    exported = [
+        patch if patch.data == old.data else replace(patch, lender="")
+        for patch, old in zip(exported, patches, strict=True)
+    ]
     files = {
         series.folder / patch.name: patch.data
         for patch, old in zip(exported, patches, strict=True)
         if patch.data != old.data or new == patch.title
     }
-    if new:
-        files[series.folder / "series"] = _series_text(series, exported, level)
+    if [patch.listed for patch in exported] != [patch.listed for patch in series.patches]:
+        files[series.folder / "series"] = _series_text(series, exported)
     lock = format_lock(_prove(git, root, series, exported, trees))
     if lock != (series.folder / "series.lock").read_bytes():
         files[series.folder / "series.lock"] = lock
@@ -124,7 +129,7 @@ def _level(git: Git, series: Series, found: Survey, number: str) -> int:
 def _refuse_markers(root: Root, paths: list[str]) -> None:
     for path in paths:
         file = root.path / path
-        if file.is_file() and _MARKER.search(file.read_bytes()):
+        if file.is_file() and MARKER.search(file.read_bytes()):
             raise UsageError(f"{path} has conflict markers: resolve them first; nothing changed")
 
 
@@ -166,19 +171,14 @@ def _carry(
 
 def _merge(git: Git, base: str, ours: str, theirs: str, patch: Patch) -> str:
     """The tree `ours` with the step from `base` to `theirs`. Raises DoesNotApply on a conflict."""
-    if base == ours:
-        return theirs
-    root = git.commit(base)
-    sides = git.commit(ours, root), git.commit(theirs, root)
-    done = git.run("merge-tree", "--write-tree", "-z", "--name-only", *sides, allow=(0, 1))
-    tree, *rest = done.stdout.split(b"\0")
-    if done.returncode:
-        path = os.fsdecode(rest[0])
+    merged = merge_trees(git, base, ours, theirs)
+    if merged.conflicts:
         raise DoesNotApply(
-            f"{patch.name} conflicts with the edits in {path} ({_place(git, ours, patch)}): make "
-            "room for it, or make the edits at its own level; nothing was changed"
+            f"{patch.name} conflicts with the edits in {next(iter(merged.conflicts))} "
+            f"({_place(git, ours, patch)}): make room for it, or make the edits at its own level; "
+            "nothing was changed"
         )
-    return tree.decode()
+    return merged.tree
 
 
 def _place(git: Git, tree: str, patch: Patch) -> str:
@@ -220,16 +220,17 @@ def _prove(
     return {p.number: Locked(p.sha256, tree) for p, tree in zip(exported, trees[1:], strict=True)}
 
 
-def _series_text(series: Series, exported: list[Patch], level: int) -> bytes:
-    """The series file with the line of patch `level` added after its predecessor's."""
+def _series_text(series: Series, exported: list[Patch]) -> bytes:
+    """The series file with the lines of `exported`; a new one stands after its predecessor's."""
     text = (series.folder / "series").read_text(encoding="utf-8")
-    lines = text.splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
-        lines[-1] += "\n"
-    names = {name: number for number, name in series_names(text)}
-    if level > 1:
-        at = names[exported[level - 2].name]
-    else:
-        at = min(names.values(), default=len(lines) + 1) - 1
-    lines.insert(at, exported[level - 1].name + "\n")
-    return "".join(lines).encode()
+    lines = text.splitlines()
+    found = series_names(text)
+    at = {p.number: line - 1 for p, (line, _) in zip(series.patches, found, strict=True)}
+    for patch, (line, listed) in zip(series.patches, found, strict=True):
+        now = next(other.listed for other in exported if other.number == patch.number)
+        lines[line - 1] = lines[line - 1].replace(listed, now, 1)
+    for before, patch in zip([None, *exported], exported, strict=False):
+        if patch.number not in at:
+            first = min(at.values(), default=len(lines))
+            lines.insert(at[before.number] + 1 if before else first, patch.listed)
+    return "".join(f"{line}\n" for line in lines).encode()

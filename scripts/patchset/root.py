@@ -119,19 +119,26 @@ class Root:
     def found_version(self) -> str | None:
         """The upstream version that the files claim to be, or None. For messages and doubt only."""
         folder = self.path.joinpath(*PurePosixPath(PREFIX, PACKAGE).parts[self.strip - 1 :])
-        try:
-            text = (folder / "_version.py").read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            text = ""
-        if found := re.search(r"^(?:__version__ = )?version = ['\"]([^'\"]+)", text, re.MULTILINE):
-            return found[1]
-        for info in sorted(folder.parent.glob(f"{PACKAGE}-*.dist-info")):
-            return info.name.removeprefix(f"{PACKAGE}-").removesuffix(".dist-info")
+        if found := version_in(folder):
+            return found
         if (self.path / ".git").exists():
             command = ["git", "-C", str(self.path), "describe", "--tags", "--match", "v*"]
             done = subprocess.run(command, env=environment(), capture_output=True, text=True)
             return done.stdout.strip().removeprefix("v") or None
         return None
+
+
+def version_in(folder: Path) -> str | None:
+    """The version that the package at `folder` claims to be, or None."""
+    try:
+        text = (folder / "_version.py").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    if found := re.search(r"^(?:__version__ = )?version = ['\"]([^'\"]+)", text, re.MULTILINE):
+        return found[1]
+    for info in sorted(folder.parent.glob(f"{PACKAGE}-*.dist-info")):
+        return info.name.removeprefix(f"{PACKAGE}-").removesuffix(".dist-info")
+    return None
 
 
 @contextmanager

@@ -15,14 +15,28 @@ from pathlib import Path
 from .errors import DoesNotApply, LockMismatch, UsageError
 from .patchfile import PatchFile, PatchFormatError, parse
 
-NAME = re.compile(r"(\d{4})-[a-z0-9]+(?:-[a-z0-9]+)*\.patch")
+NAME = re.compile(r"\d{4}-[a-z0-9]+(?:-[a-z0-9]+)*\.patch")
+LISTED = re.compile(rf"(?:\.\./([\w.]+)/)?({NAME.pattern})")
+"""A line of a series file: a patch of its own, or `../RELEASE/` and one that it shares with another
+release, for which it is byte for byte the same."""
+RANGE_DIFF = "range-diff.txt"
+BESIDE = ("series", "series.lock", RANGE_DIFF)
+"""Files that a series has beside its patches."""
 _LOCK_HEADER = "# number, sha256 of the patch, tree id after it; written by --refresh\n"
 
 
 @dataclass(frozen=True)
 class Patch:
+    """lender: the release whose folder holds the file, '' for the series' own."""
+
     name: str
     data: bytes
+    lender: str = ""
+
+    @property
+    def listed(self) -> str:
+        """Its line in the series file."""
+        return f"../{self.lender}/{self.name}" if self.lender else self.name
 
     @property
     def number(self) -> str:
@@ -84,6 +98,11 @@ class Series:
                     "git; nothing was changed"
                 )
 
+    @property
+    def id(self) -> str:
+        """Names the whole series: 12 digits of the sha256 of its lock."""
+        return hashlib.sha256(format_lock(self.lock)).hexdigest()[:12]
+
     def title(self, level: int) -> str:
         """The last patch applied at `level`, in words."""
         return self.patches[level - 1].title if level else "base"
@@ -94,7 +113,7 @@ def _listed(numbers: Iterable[str]) -> str:
 
 
 def series_names(text: str) -> list[tuple[int, str]]:
-    """(line number, name) for each line of a series file that is not empty or a comment."""
+    """(line number, text) for each line of a series file that is not empty or a comment."""
     rows = ((n, line.split("#", 1)[0].strip()) for n, line in enumerate(text.split("\n"), 1))
     return [(number, name) for number, name in rows if name]
 
@@ -121,13 +140,18 @@ def load(folder: Path) -> Series:
     """Read a series and all its patches. Raises UsageError on a wrong list or a missing file."""
     text = _read(folder / "series").decode("utf-8", "replace")
     patches: list[Patch] = []
-    for line, name in series_names(text):
+    for line, listed in series_names(text):
         where = f"{folder / 'series'} line {line}"
-        if not NAME.fullmatch(name):
-            raise UsageError(f"{where}: expected NNNN-kebab-subject.patch, found '{name}'")
-        if patches and name[:4] <= patches[-1].number:
-            raise UsageError(f"{where}: {name[:4]} must not come after {patches[-1].number}")
-        patches.append(Patch(name, _read(folder / name)))
+        found = LISTED.fullmatch(listed)
+        if not found:
+            raise UsageError(
+                f"{where}: expected NNNN-kebab-subject.patch, or ../RELEASE/ and such a name, "
+                f"found '{listed}'"
+            )
+        patch = Patch(found[2], _read(folder / listed), found[1] or "")
+        if patches and patch.number <= patches[-1].number:
+            raise UsageError(f"{where}: {patch.number} must not come after {patches[-1].number}")
+        patches.append(patch)
     try:
         lock = parse_lock(_read(folder / "series.lock").decode("utf-8", "replace"))
     except ValueError as problem:

@@ -131,7 +131,7 @@ def _survey_materialised(root: Root, series: Series, release: Release, verify: b
             ),
         )
     # Every file is one that the tool itself writes, so an interrupted run can be completed.
-    return replace(found, kind="mixed", unedited=_with_states(git, root.base, disk))
+    return replace(found, kind="mixed", unedited=git.with_entries(root.base, disk))
 
 
 def nearest(git: Git, ladder: Ladder, disk: str, levels: list[int], paths: list[str]) -> int:
@@ -156,16 +156,6 @@ def _as_left(root: Root, disk: str, touched: set[str]) -> str | None:
     relevant = touched | {change.path for change in root.git.changes(root.base, tree)}
     edited = {change.path for change in root.git.changes(tree, disk)}
     return tree if relevant.isdisjoint(edited) else None
-
-
-def _with_states(git: Git, tree: str, states: States) -> str:
-    index = git.new_index(tree)
-    rows = []
-    for path, entry in states.items():
-        meta = f"{entry.mode} {entry.blob}" if entry else f"0 {'0' * 40}"
-        rows.append(meta.encode() + b"\t" + os.fsencode(path) + b"\0")
-    git.run("update-index", "-z", "--index-info", stdin=b"".join(rows), index=index)
-    return git.write_tree(index)
 
 
 def _survey_foreign(root: Root, series: Series, release: Release) -> Survey:

@@ -43,13 +43,7 @@ class Project:
 
     def release(self, key: str | None) -> Release:
         """The named release, or the default one. Raises UsageError."""
-        path = self.root / "upstream.toml"
-        try:
-            data = loads(path.read_text(encoding="utf-8"))
-        except OSError as problem:
-            raise UsageError(f"{path}: {problem.strerror}: restore it from git") from None
-        except ValueError as problem:
-            raise UsageError(f"{path}: {problem}") from None
+        data = self._data()
         try:
             releases = data["release"]
             key = data["default"] if key is None else key
@@ -60,10 +54,26 @@ class Project:
             wheels = {tag: Wheel(w["file"], w["sha256"]) for tag, w in row["wheel"].items()}
             release = Release(key, row["version"], row["tag"], row["tree"], wheels)
         except (KeyError, TypeError, AttributeError) as problem:
-            raise UsageError(f"{path}: release '{key}' has no usable {problem}") from None
+            raise UsageError(f"{self.pins}: release '{key}' has no usable {problem}") from None
         if not re.fullmatch(r"[0-9a-f]{40}", release.tree):
-            raise UsageError(f"{path}: tree of '{key}' is not a 40-digit id: '{release.tree}'")
+            raise UsageError(f"{self.pins}: tree of '{key}' is not a 40-digit id: '{release.tree}'")
         return release
+
+    def pinned(self, key: str) -> Release | None:
+        """The named release, or None when upstream.toml has none of this name."""
+        return self.release(key) if key in self._data().get("release", {}) else None
+
+    @property
+    def pins(self) -> Path:
+        return self.root / "upstream.toml"
+
+    def _data(self) -> dict:
+        try:
+            return loads(self.pins.read_text(encoding="utf-8"))
+        except OSError as problem:
+            raise UsageError(f"{self.pins}: {problem.strerror}: restore it from git") from None
+        except ValueError as problem:
+            raise UsageError(f"{self.pins}: {problem}") from None
 
     def materialised(self, release: Release) -> Path:
         """Where the upstream files of `release` are unpacked."""

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
+import newer_release
 import patchset_project as made
 import pytest
 
@@ -67,6 +69,21 @@ def applied(project) -> made.Project:
     return project
 
 
+@pytest.fixture(scope="session")
+def series_template(tmp_path_factory) -> Path:
+    """The project of `newer_release`, with 9.9.1 materialised."""
+    root = tmp_path_factory.mktemp("series") / "project"
+    project = newer_release.make_project(root, tmp_path_factory.mktemp("patches"))
+    result = project.materialise("--wheel", project.wheel)
+    assert result.code == 0, result.err
+    return root
+
+
+@pytest.fixture
+def series(series_template, tmp_path) -> newer_release.Newer:
+    return newer_release.Newer(_copy(series_template, tmp_path).root)
+
+
 @pytest.fixture
 def checkout(tmp_path) -> Path:
     """A plain checkout of upstream: more files than the wheel, and no private repository."""
@@ -74,6 +91,22 @@ def checkout(tmp_path) -> Path:
     made.write_tree(root, made.levels()[0])
     made.write_tree(root, {"README.md": (0o644, b"upstream\n"), "test/t.py": (0o644, b"t\n")})
     return root
+
+
+@pytest.fixture
+def no_index(monkeypatch):
+    """pip finds nothing anywhere."""
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+
+
+@pytest.fixture
+def local_index(no_index, series, monkeypatch):
+    """pip finds the wheels of `series` only."""
+    # A URL: pip splits this variable at blanks.
+    monkeypatch.setenv("PIP_FIND_LINKS", (series.root / "wheels").as_uri())
 
 
 @pytest.fixture(autouse=True)

@@ -163,10 +163,14 @@ def header(name: str, depends: str = "none") -> bytes:
     ).encode()
 
 
-def make_patches(scratch: Path) -> dict[str, bytes]:
-    """The four patch files, made with plain git."""
-    trees = levels()
+def make_patches(
+    scratch: Path, trees: list[Tree] | None = None, names: tuple[str, ...] = NAMES
+) -> dict[str, bytes]:
+    """The patch files of the steps between `trees`, made with plain git."""
+    trees = trees or levels()
     plain_git(scratch, "init", "-q", ".")
+    # The functions in hunk headers are Python's.
+    (scratch / ".git" / "info" / "attributes").write_text("*.py diff=python\n")
     commits = []
     for tree in trees:
         for path in [scratch / path for path in read_tree(scratch) if not path.startswith(".git/")]:
@@ -177,18 +181,21 @@ def make_patches(scratch: Path) -> dict[str, bytes]:
         commits.append(plain_git(scratch, "rev-parse", "HEAD").decode().strip())
     flags = ("-c", "core.quotePath=false", "diff", "--full-index", "--no-renames", "--histogram")
     return {
-        name: header(name, "none" if k == 0 else NAMES[0][:4])
+        name: header(name, "none" if k == 0 else names[0][:4])
         + plain_git(scratch, *flags, commits[k], commits[k + 1])
-        for k, name in enumerate(NAMES)
+        for k, name in enumerate(names)
     }
 
 
-def wheel_files(tag: str) -> dict[str, tuple[int, bytes]]:
+def wheel_files(
+    tag: str, tree: Tree | None = None, version: str = VERSION
+) -> dict[str, tuple[int, bytes]]:
     """The wheel's files: upstream's, plus what differs between Python versions."""
-    files = {path.removeprefix("python/"): entry for path, entry in levels()[0].items()}
+    tree = levels()[0] if tree is None else tree
+    files = {path.removeprefix("python/"): entry for path, entry in tree.items()}
     files[f"sglang/_core.{tag}.so"] = (0o755, f"compiled for {tag}".encode())
-    info = f"sglang-{VERSION}.dist-info"
-    files[f"{info}/METADATA"] = (0o644, f"Name: sglang\nVersion: {VERSION}\n".encode())
+    info = f"sglang-{version}.dist-info"
+    files[f"{info}/METADATA"] = (0o644, f"Name: sglang\nVersion: {version}\n".encode())
     files[f"{info}/WHEEL"] = (
         0o644,
         f"Wheel-Version: 1.0\nTag: {tag}-{tag}-manylinux_2_34_x86_64\n".encode(),
@@ -196,8 +203,8 @@ def wheel_files(tag: str) -> dict[str, tuple[int, bytes]]:
     return files
 
 
-def wheel_name(tag: str) -> str:
-    return f"sglang-{VERSION}-{tag}-{tag}-manylinux_2_34_x86_64.whl"
+def wheel_name(tag: str, version: str = VERSION) -> str:
+    return f"sglang-{version}-{tag}-{tag}-manylinux_2_34_x86_64.whl"
 
 
 def write_wheel(
@@ -209,7 +216,8 @@ def write_wheel(
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
         quoted = f'"{name}"' if "," in name else name
         rows.append(f"{quoted},sha256={digest},{len(data)}\n")
-    own = f"sglang-{VERSION}.dist-info/RECORD"
+    info = next(name.split("/")[0] for name in files if ".dist-info/" in name)
+    own = f"{info}/RECORD"
     record = "".join([*rows, f"{own},,\n"]).encode() if record is None else record
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, (mode, data) in {**files, own: (0o644, record)}.items():
