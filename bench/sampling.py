@@ -85,18 +85,21 @@ def dflash_step(bs: int, width: int, vocab: int, device: str) -> Callable[[torch
     """DFLASH's derive step over a chain of `width` rows: sampled on CUDA, greedy on a CPU."""
     from sglang.srt.speculative import dflash_utils
 
+    # SGLang 0.5.11 says accept_len.
+    new = hasattr(dflash_utils, "compute_dflash_correct_drafts_and_bonus")
+    count = "correct_drafts" if new else "accept_len"
+    chain = getattr(dflash_utils, f"compute_dflash_{count}_and_bonus")
+    sampled_chain = getattr(dflash_utils, f"compute_dflash_sampling_{count}_and_bonus")
     candidates = torch.randint(vocab, (bs, width), device=device)
     info = sampling_info(bs, vocab, device)
     if device == "cpu":
 
         def step(logits: torch.Tensor) -> None:
             target = torch.argmax(logits, dim=-1).view(bs, width)
-            dflash_utils.compute_dflash_accept_len_and_bonus(
-                candidates=candidates, target_predict=target
-            )
+            chain(candidates=candidates, target_predict=target)
 
         return step
-    return lambda logits: dflash_utils.compute_dflash_sampling_accept_len_and_bonus(
+    return lambda logits: sampled_chain(
         candidates=candidates,
         next_token_logits=logits,
         sampling_info=info,

@@ -65,7 +65,7 @@ def require_sglang() -> None:
     arguments = package / "srt" / "server_args.py" if package else None
     if arguments is None or not arguments.is_file():
         found = "none"
-    elif '"DDTREE"' not in arguments.read_text(encoding="utf-8"):
+    elif "speculative_ddtree_budget" not in arguments.read_text(encoding="utf-8"):
         found = f"an unpatched one in {package}"
     else:
         return

@@ -43,7 +43,7 @@ def patched(tmp_path) -> Path:
     package = tmp_path / "path" / "sglang"
     (package / "srt").mkdir(parents=True)
     (package / "__init__.py").touch()
-    (package / "srt" / "server_args.py").write_text('choices = ["DFLASH", "DDTREE"]\n')
+    (package / "srt" / "server_args.py").write_text("speculative_ddtree_budget = None\n")
     return package.parent
 
 
@@ -79,7 +79,7 @@ def test_no_bootstrap(script, models, tmp_path):
 
 @pytest.mark.parametrize("script", ["run.py", "serve.py"])
 def test_an_unpatched_sglang(script, models, patched):
-    (patched / "sglang" / "srt" / "server_args.py").write_text('choices = ["DFLASH"]\n')
+    (patched / "sglang" / "srt" / "server_args.py").write_text("speculative_algorithm = None\n")
     line = refusal(script, "--models", models, python_path=patched)
     assert f"found an unpatched one in {patched / 'sglang'}; run scripts/bootstrap.sh" in line
 

@@ -4,6 +4,7 @@
 import pytest
 from support.cases import NEW_TOKENS
 from support.trees import read_steps
+from support.upstream import draft_window
 
 pytestmark = pytest.mark.engine
 
@@ -15,7 +16,7 @@ def served(host, trained, prompts):
     arguments = trained.arguments(
         "DDTREE",
         speculative_ddtree_budget=31,
-        speculative_dflash_draft_window_size=WINDOW,
+        **draft_window(WINDOW),
     )
     with host.engine(**arguments) as engine:
         engine.configure()

@@ -2,6 +2,7 @@
 """The guards that let DFLASH run on a CPU change nothing on other devices."""
 
 import importlib.util
+import json
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -39,6 +40,9 @@ def test_input_embeds_are_cast_as_before_off_the_cpu(device, model_dtype, expect
         piecewise_cuda_graph_runner=None,
         device_timer=None,
         model=SimpleNamespace(forward=forward),
+        attn_backend=SimpleNamespace(init_forward_metadata=lambda forward_batch: None),
+        server_args=SimpleNamespace(enable_pdmux=False),
+        _eager_fb_view=lambda forward_batch, pp_proxy_tensors: forward_batch,
     )
     forward_batch = SimpleNamespace(
         input_embeds=torch.zeros(2, 4),
@@ -46,8 +50,9 @@ def test_input_embeds_are_cast_as_before_off_the_cpu(device, model_dtype, expect
         replace_positions=None,
         input_ids=None,
         positions=None,
+        needs_forward_metadata_init=lambda: True,
     )
-    ModelRunner.forward_extend(runner, forward_batch, skip_attn_backend_init=True)
+    ModelRunner.forward_extend(runner, forward_batch)
     assert seen["dtype"] == expected
 
 
@@ -88,6 +93,20 @@ def test_supported_draft_backends_are_kept(monkeypatch, device, backend):
 def test_torch_native_drafts_on_a_cpu_only(monkeypatch):
     assert draft_backend_for(monkeypatch, "cpu", "torch_native") == "torch_native"
     assert draft_backend_for(monkeypatch, "cuda", "torch_native") == "flashinfer"
+
+
+def test_a_deterministic_server_on_a_cpu_needs_no_backend_flag(tmp_path):
+    config = {
+        "architectures": ["Qwen3ForCausalLM"],
+        "model_type": "qwen3",
+        "hidden_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "vocab_size": 20,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    args = ServerArgs(model_path=str(tmp_path), device="cpu", enable_deterministic_inference=True)
+    assert args.get_attention_backends() == ("torch_native", "torch_native")
 
 
 @pytest.mark.parametrize(("native", "warmed_up"), [("0", True), ("1", False)])
@@ -131,6 +150,7 @@ def test_host_pool_needs_the_kernel_library_off_the_cpu_only(monkeypatch, on_cpu
     monkeypatch.setitem(sys.modules, "sgl_kernel", ModuleType("sgl_kernel"))
     monkeypatch.setitem(sys.modules, "sgl_kernel.kvcacheio", kernels)
     monkeypatch.setattr(utils, "is_cpu", lambda: on_cpu)
+    monkeypatch.setattr(utils, "is_cuda", lambda: not on_cpu)
     spec = importlib.util.spec_from_file_location("a_second_copy", memory_pool_host.__file__)
     second_copy = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, spec.name, second_copy)

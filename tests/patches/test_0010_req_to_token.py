@@ -2,6 +2,7 @@
 """The CPU form of `assign_req_to_token_pool` against the Triton kernel in the interpreter."""
 
 import random
+import sys
 
 import pytest
 import torch
@@ -71,11 +72,16 @@ def test_index_dtypes(name):
     assert torch.equal(written_on_cpu(as_int32), written_on_cpu(call))
 
 
+def kernel_module():
+    """The module in which the function looks its kernel up."""
+    return sys.modules[spec_utils.assign_req_to_token_pool_func.__module__]
+
+
 def test_the_engine_takes_the_cpu_form(monkeypatch):
     def no_kernel(*args):
         raise AssertionError("the interpreted kernel was called")
 
-    monkeypatch.setattr(spec_utils, "assign_req_to_token_pool", {(3,): no_kernel})
+    monkeypatch.setattr(kernel_module(), "assign_req_to_token_pool", {(3,): no_kernel})
     call = random_call(random.Random(0), 3, [4])
     table = torch.full((NUM_REQS, CONTEXT_LEN), -7, dtype=torch.int32)
     spec_utils.assign_req_to_token_pool_func(
@@ -92,7 +98,7 @@ def test_the_engine_takes_the_cpu_form(monkeypatch):
 def test_other_devices_keep_the_kernel(monkeypatch):
     calls = []
     monkeypatch.setattr(
-        spec_utils, "assign_req_to_token_pool", {(3,): lambda *args: calls.append(args)}
+        kernel_module(), "assign_req_to_token_pool", {(3,): lambda *args: calls.append(args)}
     )
     call = {
         name: tensor.to("meta") for name, tensor in random_call(random.Random(0), 3, [4]).items()

@@ -119,6 +119,7 @@ class Batch:
             forward_mode=ForwardMode.TARGET_VERIFY,
             batch_size=len(self.prefix_lens),
             seq_lens=torch.tensor(self.prefix_lens),
+            seq_lens_sum=sum(self.prefix_lens),
             req_pool_indices=self.req_pool_indices,
             req_to_token_pool=self.req_to_token_pool,
             token_to_kv_pool=runner.token_to_kv_pool,

@@ -23,6 +23,7 @@ from sglang.srt.mem_cache.memory_pool import ReqToTokenPool
 from sglang.srt.sampling.sampling_params import SamplingParams
 from sglang.srt.speculative.ddtree_utils import compile_ddtree_ancestors
 from sglang.srt.speculative.ddtree_verify import commit_ddtree_paths, walk_ddtree
+from support.upstream import accept_histogram, accepted_drafts
 
 NUM_SLOTS, CONTEXT_LEN, FEATURES, VOCAB_SIZE = 400, 64, 3, 50
 EOS = 49
@@ -135,7 +136,7 @@ class Step:
             row.token_ids[:1] + step_tokens[:n]
             for row, step_tokens, n in zip(self.rows, tokens, counts, strict=True)
         ]
-        assert [req.output_ids for req in self.reqs] == outputs
+        assert [list(req.output_ids) for req in self.reqs] == outputs
         assert (verified.dtype, verified.tolist()) == (torch.int64, [out[-1] for out in outputs])
         assert (commit_lens.dtype, commit_lens.tolist()) == (torch.int32, counts)
         assert accepted == [n - 1 for n in counts]
@@ -172,8 +173,8 @@ class Step:
         assert self.logits_output.hidden_states is None
 
         for req, n in zip(self.reqs, counts, strict=True):
-            assert (req.spec_verify_ct, req.spec_accepted_drafts) == (1, n - 1)
-            assert req.spec_acceptance_histogram == [0] * (n - 1) + [1]
+            assert (req.spec_verify_ct, accepted_drafts(req)) == (1, n - 1)
+            assert accept_histogram(req) == [0] * (n - 1) + [1]
 
 
 # Root 20; the path 0, 2, 3, 5 spells c, d, e; its nodes are not contiguous.
@@ -193,7 +194,7 @@ def branched_step(**request) -> Step:
 def test_a_path_of_scattered_nodes():
     step = branched_step()
     step.check(step.commit())
-    assert step.reqs[0].output_ids == [20, 2, 3, 4, 5]
+    assert list(step.reqs[0].output_ids) == [20, 2, 3, 4, 5]
     assert not step.reqs[0].finished()
 
 
@@ -304,7 +305,7 @@ def test_missing_hidden_states_are_an_error_and_change_nothing():
     step.logits_output.hidden_states = None
     with pytest.raises(RuntimeError, match="hidden states"):
         step.commit()
-    assert step.reqs[0].output_ids == [20]
+    assert list(step.reqs[0].output_ids) == [20]
     assert step.reqs[0].kv_committed_len == 6
 
 

@@ -11,6 +11,7 @@ import pytest
 from sglang.srt.server_args import ServerArgs
 from sglang.srt.speculative.ddtree_args import check_ddtree_model_runner
 from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
+from support.upstream import algorithm_classes, draft_window, resolve_speculative_arguments
 
 TARGET = {
     "architectures": ["Qwen3ForCausalLM"],
@@ -109,16 +110,16 @@ def test_resolving_resolved_arguments_changes_nothing(models):
     """Processes of one server hand their arguments on and check them again."""
     args = models.server_args(speculative_ddtree_budget=9)
     before = dict(vars(args))
-    args._handle_speculative_decoding()
+    resolve_speculative_arguments(args)
     assert vars(args) == before
 
 
 def test_the_draft_window_is_compared_with_the_block_and_not_with_the_width(models, tmp_path):
-    models.server_args(speculative_dflash_draft_window_size=6, speculative_ddtree_budget=30)
+    models.server_args(**draft_window(6), speculative_ddtree_budget=30)
     other = Models(tmp_path / "other")
     other.directory.mkdir()
-    message = refusal(other, speculative_dflash_draft_window_size=5, speculative_ddtree_budget=30)
-    assert "--speculative-dflash-draft-window-size" in message
+    message = refusal(other, **draft_window(5), speculative_ddtree_budget=30)
+    assert "draft-window-size" in message
 
 
 def test_dflash_resolves_as_upstream_does(models):
@@ -141,6 +142,10 @@ def test_dflash_block_size_flags_work_as_before(models, given):
 def test_a_cuda_server_runs_without_graphs(models):
     args = models.server_args(device="cuda", attention_backend="triton")
     assert args.disable_cuda_graph
+
+
+def test_every_kind_of_algorithm_can_be_asked():
+    assert all(hasattr(kind, "is_ddtree") for kind in algorithm_classes())
 
 
 def test_the_algorithm_is_a_kind_of_dflash():
@@ -311,11 +316,23 @@ def test_a_block_wider_than_the_context_is_refused(models):
     assert "5000" in message and "--speculative-dflash-block-size" in message
 
 
+# Arguments that not every release has.
+SOME_RELEASES = [
+    ({"enable_strict_thinking": True}, "--enable-strict-thinking True"),
+    ({"kv_canary": "log"}, "--kv-canary log"),
+]
+
+
 @pytest.mark.parametrize(
     ("arguments", "flag"),
     [
         ({"enable_torch_compile": True}, "--enable-torch-compile True"),
         ({"rl_on_policy_target": "fsdp"}, "--rl-on-policy-target fsdp"),
+        (
+            # On a CPU the sampling backend is always pytorch.
+            {"sampling_backend": "ascend", "device": "cuda", "attention_backend": "triton"},
+            "--sampling-backend ascend",
+        ),
         ({"speculative_token_map": "file"}, "--speculative-token-map file"),
         ({"speculative_num_steps": 3}, "--speculative-num-steps, got 3"),
         ({"speculative_eagle_topk": 4}, "--speculative-eagle-topk, got 4"),
@@ -333,7 +350,8 @@ def test_a_block_wider_than_the_context_is_refused(models):
         ({"enable_pdmux": True}, "--enable-pdmux"),
         ({"speculative_accept_threshold_single": 0.5}, "--speculative-accept-threshold-single"),
         ({"speculative_accept_threshold_acc": 0.5}, "--speculative-accept-threshold-acc"),
-    ],
+    ]
+    + [case for case in SOME_RELEASES if case[0].keys() <= ServerArgs.__dataclass_fields__.keys()],
 )
 def test_topologies_and_modes_that_are_refused(models, arguments, flag):
     assert flag in refusal(models, **arguments)

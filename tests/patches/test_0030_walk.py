@@ -13,7 +13,7 @@ from sglang.srt.speculative.ddtree_utils import (
     compile_ddtree_ancestors,
 )
 from sglang.srt.speculative.ddtree_verify import follow_ddtree_matches, walk_ddtree
-from sglang.srt.speculative.dflash_utils import compute_dflash_accept_len_and_bonus
+from support.upstream import chain_walk
 
 
 def trimmed_paths(paths, accept_lens, max_depth):
@@ -139,7 +139,7 @@ def test_a_spine_accepts_what_dflash_accepts(num_depths):
             for _ in range(4)
         ]
         target_ids = [random_target_ids(rng, row, 3, agreement=0.7) for row in rows]
-        accept_lens, bonus = compute_dflash_accept_len_and_bonus(
+        accept_lens, bonus = chain_walk()(
             candidates=torch.tensor([row.token_ids for row in rows]),
             target_predict=torch.tensor(target_ids),
         )

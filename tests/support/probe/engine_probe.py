@@ -13,6 +13,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from importlib.abc import MetaPathFinder
 
+from support.upstream import accepted_per_request
+
 # Imported by every process of an engine at its start, most of which have no use for torch:
 # `torch` and `modes` are imported where they are needed.
 
@@ -176,7 +178,7 @@ def patch_worker(worker_module) -> None:
             known = len(LOG.steps)
             result = forward(self, batch, **kwargs)
             if len(LOG.steps) > known:
-                LOG.steps[-1]["accepted"] = list(result.num_accepted_drafts_per_req_cpu)
+                LOG.steps[-1]["accepted"] = accepted_per_request(result)
             return result
 
         return forward_step
