@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 from ..errors import UsageError
@@ -43,7 +42,7 @@ def export(project: Project, release: Release, series: Series, version: str) -> 
             **{patch.name: patch.data for patch in patches if not patch.lender},
             "series": text.encode(),
             "series.lock": format_lock(lock),
-            RANGE_DIFF: _range_diff(git, release, series, replace(ported, lock=lock), version),
+            RANGE_DIFF: _range_diff(git, release, series, version),
         }
         if pins is not None:
             write_all({project.pins: pins})
@@ -101,10 +100,11 @@ def _pin(
     return pinned, project.pins.read_bytes().rstrip() + "\n".join(["", *rows, ""]).encode()
 
 
-def _range_diff(git: Git, release: Release, old: Series, new: Series, version: str) -> bytes:
+def _range_diff(git: Git, release: Release, old: Series, version: str) -> bytes:
     roots = [git.text("rev-list", "--max-parents=0", branch) for branch in (OLD_BRANCH, BRANCH)]
     title = (
-        f"patches/{release.key} (series {old.id}) against patches/{version} (series {new.id})\n\n"
+        f"patches/{release.key} (series {old.id}) against patches/{version} as it was carried.\n"
+        "Later refreshes of either are not in it. How to read it: git help range-diff.\n\n"
     )
     body = git.run(
         "range-diff", "--no-color", "--no-dual-color", f"{roots[0]}..{OLD_BRANCH}",
