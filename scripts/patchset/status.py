@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
+from .budget import budgets
 from .root import Root
 from .series import Series
 from .survey import Survey
@@ -21,6 +23,7 @@ def exit_code(found: Survey, series: Series) -> int:
 def as_json(root: Root, series: Series, release: Release, found: Survey) -> str:
     """One JSON object; `level` is the number of the last applied patch, "base", or null."""
     level = found.level
+    costs = budgets(series)
     names = ["base", *(patch.number for patch in series.patches)]
     return json.dumps(
         {
@@ -34,9 +37,11 @@ def as_json(root: Root, series: Series, release: Release, found: Survey) -> str:
                     "number": patch.number,
                     "name": patch.name,
                     "applied": level is not None and k <= level,
+                    "budget": asdict(costs[k - 1]),
                 }
                 for k, patch in enumerate(series.patches, 1)
             ],
+            "budget": asdict(costs[-1]),
             "edited": found.edited,
             "missing": found.missing,
             "edited_elsewhere": found.others,
@@ -47,13 +52,16 @@ def as_json(root: Root, series: Series, release: Release, found: Survey) -> str:
 
 
 def as_text(root: Root, series: Series, release: Release, found: Survey) -> str:
-    """A line for each patch, then the edits, then a summary line."""
+    """A line for each patch with its budget, then the edits, then a summary line."""
     total = len(series.patches)
     lines = []
-    if found.level is not None:
-        for k, patch in enumerate(series.patches, 1):
+    if found.level is not None and series.patches:
+        *costs, whole = budgets(series)
+        width = max(len(patch.title) for patch in series.patches)
+        for k, (patch, cost) in enumerate(zip(series.patches, costs, strict=True), 1):
             mark = "applied    " if k <= found.level else "not applied"
-            lines.append(f"{mark}  {patch.title}")
+            lines.append(f"{mark}  {patch.title:<{width}}  {cost}")
+        lines.append(f"budget       {'':<{width}}  {whole}")
     lines += [f"missing      {path}" for path in found.missing]
     lines += [f"edited       {path}" for path in found.edited if path not in found.missing]
     lines += [f"edited       {path} (no patch touches it)" for path in found.others]

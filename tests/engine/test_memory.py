@@ -4,10 +4,14 @@
 One engine whose pool is far too small for its batch, and that prefills 16 tokens at a time.
 """
 
+from pathlib import Path
+
 import pytest
 from support.cases import NEW_TOKENS
 from support.trees import read_steps
 from support.upstream import retractions
+
+import sglang
 
 pytestmark = pytest.mark.engine
 
@@ -28,6 +32,13 @@ def running(host, trained, prompts):
     )
     with host.engine(**arguments) as engine:
         yield engine
+
+
+def test_the_server_says_what_it_runs(engine):
+    """[P16] A patched server can be told from one without the series."""
+    info = engine.server_info()
+    assert (info["speculative_algorithm"], info["speculative_ddtree_budget"]) == ("DDTREE", 31)
+    assert Path(sglang.__file__).parents[2].name == info["version"]
 
 
 def test_a_pool_filled_to_the_brim(engine, reference, prompts, expected):

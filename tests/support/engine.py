@@ -226,6 +226,10 @@ class Engine:
             calls.append(call)
         return self._host.call("run", requests=calls)
 
+    def server_info(self) -> dict:
+        """What the server says of itself, as far as the series changes it."""
+        return self._host.call("server_info")
+
     def flush_cache(self) -> bool:
         """Drop the radix cache; False if a request is still running."""
         return self._host.call("flush_cache")

@@ -47,6 +47,12 @@ class Host:
         """Call a method of the scheduler, in its process."""
         self.engine.collective_rpc(method, **arguments)
 
+    def server_info(self) -> dict:
+        """What the server says of itself: its arguments among the rest."""
+        info = self.engine.get_server_info()
+        names = ("version", "speculative_algorithm", "speculative_ddtree_budget")
+        return {name: info[name] for name in names}
+
     def flush_cache(self) -> bool:
         """Drop the radix cache; False if a request is still running."""
         # An answer arrives a moment before the scheduler is idle; without a time, it refuses.

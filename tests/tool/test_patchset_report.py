@@ -300,3 +300,16 @@ def test_a_changed_series_is_refused(series):
     patch.write_bytes(patch.read_bytes().replace(b"return rows", b"return None"))
     result = series.tool("--report", "--onto", series.release(newer()))
     assert (result.code, result.out, result.err.count("\n")) == (6, "", 1)
+
+
+def test_the_budget(series):
+    """--status counts the lines in upstream's files and in the series' own, patch by patch."""
+    costs = [(0, 0, 2), (2, 1, 0), (1, 1, 0), (2, 1, 0), (0, 0, 9), (5, 2, 11)]
+    found = json.loads(series.tool("--status", "--json").out)
+    rows = [*(patch["budget"] for patch in found["patches"]), found["budget"]]
+    assert [tuple(row.values()) for row in rows] == costs
+    lines = series.tool("--status").out.splitlines()
+    assert lines[1].split() == (
+        "not applied 0020-hook 2 lines in 1 upstream file, 0 in new files".split()
+    )
+    assert lines[5].split() == "budget 5 lines in 2 upstream files, 11 in new files".split()
