@@ -86,6 +86,9 @@ def _parser() -> argparse.ArgumentParser:
         "--report", action="store_true", help="how each patch fares --onto it; touches nothing"
     )
     newer.add_argument(
+        "--output", metavar="DIR", help="with --report: write it there too, as .md and .json"
+    )
+    newer.add_argument(
         "--3way", dest="three_way", action="store_true",
         help="begin a port --onto it: carry patches up to the first that needs a person",
     )  # fmt: skip
@@ -126,6 +129,8 @@ def _refuse_contradictions(options: argparse.Namespace) -> None:
         newer or options.go_on or options.abort or options.refresh == ""
     ):
         raise UsageError("--onto needs --report, --3way, --continue, --abort or --refresh")
+    if options.output is not None and not options.report:
+        raise UsageError("--output needs --report")
     if options.onto is not None and options.new:
         raise UsageError("--new and --onto exclude each other: see --help")
     if options.new and (options.refresh is None or options.refresh):
@@ -186,7 +191,8 @@ def _newer(
     what = (project, release, series)
     checkout = Path(options.root) if options.root is not None else None
     if options.report:
-        return commands.run_report(*what, options.onto, checkout, options.json, say)
+        output = Path(options.output) if options.output is not None else None
+        return commands.run_report(*what, options.onto, checkout, options.json, output, say)
     if options.three_way:
         return commands.run_3way(*what, options.onto, checkout, say)
     if options.go_on:

@@ -94,7 +94,7 @@ def levels() -> list[Tree]:
         trees.append({**trees[-1], **{paths[name]: entry for name, entry in changes.items()}})
 
     step(tree=_text("def build(rows):\n    return rows\n"))
-    hooked = _VERIFY.replace("rows = batch.rows", "rows = batch.rows[:1]")
+    hooked = _VERIFY.replace("rows = batch.rows", "rows = batch.rows[: len(os.sep)]")
     step(worker=_text(_WORKER.replace(_VERIFY, hooked)))
     flagged = _ARGS.replace('    "--delta",\n', '    "--delta",\n    "--tree",\n')
     step(args=_text(flagged))

@@ -114,6 +114,16 @@ def test_symbol_gone(series, old, new, says):
     assert gone.startswith(says)
 
 
+def test_a_name_that_nothing_defines(series):
+    """Upstream no longer imports what a hook uses: git cannot know, the first request would."""
+    old = "import os\n\n\nclass Worker:\n    name = os.name\n"
+    tree = newer(worker=(old, 'class Worker:\n    name = "posix"\n'))
+    rows = series.rows(series.release(tree), 3)
+    _others_exact(rows, "0020")
+    assert rows["0020"]["class"] == "SYMBOL-GONE"
+    assert rows["0020"]["gone"] == [f"{WORKER} uses `os`, which nothing defines there"]
+
+
 def test_a_module_that_is_gone(series):
     rows = series.rows(series.release(nr.moved(newer(), POOL, f"{SRT}/memory.py")), 3)
     _others_exact(rows, "0050")
@@ -135,7 +145,7 @@ def test_upstreamed(series):
     tree = newer(worker=("import os\n", "import os\n\nA = 1\n"))
     text = tree[WORKER][1].decode()
     head, verify = text.split("    def verify")
-    taken = verify.replace("batch.rows", "batch.rows[:1]")
+    taken = verify.replace("batch.rows", "batch.rows[: len(os.sep)]")
     tree[WORKER] = (0o644, f"{head}    def verify{taken}".encode())
     rows = series.rows(series.release(tree), 0)
     _others_exact(rows, "0020")
@@ -209,6 +219,18 @@ def test_nothing_is_touched(series):
     new = {path for path in after if path not in before}
     assert all(path.startswith("sglang/.trees.git/") for path in new)
     assert {path: after[path] for path in before} == before
+
+
+def test_the_report_as_files(series, tmp_path):
+    """What a scheduled job keeps: exactly what the terminal shows, also when a patch is unsafe."""
+    wheel = series.release(newer(args=('    "--delta",\n', '    "--other",\n')))
+    folder = tmp_path / "new" / "folder"
+    shown = series.tool("--report", "--onto", wheel, "--output", folder)
+    assert shown.code == 3
+    names = ["9.9.1-onto-9.9.2.json", "9.9.1-onto-9.9.2.md"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert (folder / names[1]).read_text() == shown.out
+    assert (folder / names[0]).read_text() == series.tool("--report", "--json", "--onto", wheel).out
 
 
 def test_a_folder_is_as_good_as_its_wheel(series, tmp_path):
@@ -285,6 +307,7 @@ def test_the_old_release_need_not_be_unpacked(series, local_index):
         ("--report", "--onto", "9.9.2", "--to", "0010"),
         ("--report", "--onto", "9.9.2", "--check"),
         ("--json", "--onto", "9.9.2"),
+        ("--output", "build"),
         ("--report", "--onto", "main", "--root", "nowhere"),
     ],
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import DoesNotApply, UsageError
-from ..series import Series
+from ..series import Series, write_all
 from ..upstream import Project, Release
 from .export import export
 from .port import Progress, abort, begin, open_ports, proceed
@@ -24,11 +24,20 @@ def run_report(
     onto: str,
     checkout: Path | None,
     json: bool,
+    output: Path | None,
     say: Say,
 ) -> int:
-    """Print a row for each patch. Returns 0 if all are safe, else the code of "does not apply"."""
+    """Print a row for each patch, and write that to two files in the folder `output`.
+
+    Returns 0 if all are safe, else the code of "does not apply".
+    """
     found = report(project, release, series, onto, checkout)
     say(as_json(found) if json else as_markdown(found))
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
+        stem = f"{release.key}-onto-{found.target.version or 'unknown'}"
+        texts = {".json": as_json(found), ".md": as_markdown(found)}
+        write_all({output / f"{stem}{end}": f"{text}\n".encode() for end, text in texts.items()})
     return 0 if found.safe else DoesNotApply.exit_code
 
 

@@ -57,7 +57,8 @@ class Drift:
             return set()
         before = here.module(path)
         known = before.undefined if before else set()
-        return module.undefined - known - (written.undefined if written else set())
+        # A name of the series itself comes with a hunk that did not fit, and is reported there.
+        return module.undefined - known - (written.undefined if written else set()) - self.own
 
     def _lost(self, names: set[str]) -> set[str]:
         names = names - self.own

@@ -216,7 +216,8 @@ class Judge:
         lines = {n: hunk.line for n, hunk in enumerate(section.hunks, 1)}
         moved = [HunkRow(n, lines[n], Kind.RELOCATED, why) for n, why in found.items()]
         hunks = sorted([*row.hunks, *moved], key=lambda hunk: hunk.number)
-        return replace(row, kind=worst([row.kind, Kind.RELOCATED]), hunks=tuple(hunks))
+        kind = worst([row.kind, Kind.RELOCATED])
+        return replace(row, kind=kind, detail="", hunks=tuple(hunks))
 
 
 def _added(sections: Iterable[Section]) -> dict[str, set[int]]:

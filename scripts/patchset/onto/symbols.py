@@ -110,7 +110,7 @@ class Used:
     """`.name`, and the names of keyword arguments."""
     calls: set[str]
     binds: set[str]
-    """Names that the lines themselves define: functions, parameters, fields, attributes."""
+    """Names that the lines themselves define: functions, parameters, attributes, imports."""
 
 
 def used(module: Module, path: str, lines: set[int]) -> Used:
@@ -146,6 +146,8 @@ def _binds(node: ast.AST) -> set[str]:
         return {node.name}
     if isinstance(node, ast.arg):
         return {node.arg}
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return {alias.asname or alias.name.split(".")[0] for alias in node.names}
     if isinstance(node, (ast.Attribute, ast.Name)) and isinstance(node.ctx, ast.Store):
         return {node.attr if isinstance(node, ast.Attribute) else node.id}
     return set()
