@@ -1,21 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target that runs something makes its environment first; the second time that takes a
-# second and changes nothing. PYTHON=... chooses the Python (3.10 to 3.13) of a new one.
+# second and changes nothing. PYTHON=... chooses the Python (3.10 to 3.13) of a new one, and
+# RELEASE=... a release of upstream.toml, which has an environment of its own.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-VENV_PYTHON := .venv/bin/python
+DEFAULT_RELEASE := $(shell scripts/releases.sh default)
+RELEASE := $(DEFAULT_RELEASE)
+VENV := $(shell scripts/releases.sh venv '$(RELEASE)' 2>&1)
+ifneq ($(.SHELLSTATUS),0)
+$(error $(VENV))
+endif
+VENV_PYTHON := $(VENV)/bin/python
+
 # Quick tests first: a broken tool should not wait for the engines to be seen.
 SLOW_TESTS := $(wildcard tests/exactness tests/engine)
-TESTS ?= $(filter-out $(SLOW_TESTS),$(patsubst %/,%,$(sort $(wildcard tests/*/)))) $(SLOW_TESTS)
+ALL_TESTS := $(filter-out $(SLOW_TESTS),$(patsubst %/,%,$(sort $(wildcard tests/*/)))) $(SLOW_TESTS)
+# These are the same for every release, so the default one's run is enough.
+TOOL_TESTS := tests/bootstrap tests/ci tests/tool
+TESTS ?= $(if $(filter $(DEFAULT_RELEASE),$(RELEASE)),$(ALL_TESTS),$(filter-out $(TOOL_TESTS),$(ALL_TESTS)))
 
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "  RELEASE=R, one of: $(strip $(shell scripts/releases.sh)) (default: $(DEFAULT_RELEASE))"
 
 .PHONY: bootstrap
-bootstrap: ## make .venv, unpack the pinned SGLang and apply the patches
-	@scripts/bootstrap.sh
+bootstrap: ## make the environment, unpack the pinned SGLang and apply the patches
+	@scripts/bootstrap.sh --release $(RELEASE)
 
 .PHONY: demo
 demo: bootstrap ## answer one chat with DDTREE, then compare it with DFLASH and with neither
@@ -29,8 +41,10 @@ serve: bootstrap ## leave a DDTREE server running on this machine (PORT=N)
 test: bootstrap ## run the tests (TESTS=tests/tool and PYTEST_ARGS="-x -k name" narrow it)
 	@$(VENV_PYTHON) -m pytest $(TESTS) $(PYTEST_ARGS)
 
+# The tools are the default release's, whatever RELEASE says: findings must not depend on it.
 .PHONY: lint
-lint: bootstrap ## check Python, shell, patches and the names in patched upstream files
+lint: ## check Python, shell, patches and the names in patched upstream files, of all releases
+	@scripts/bootstrap.sh
 	@scripts/lint.sh
 
 .PHONY: models
@@ -44,9 +58,9 @@ bench: bootstrap ## measure the sampled verify step, into build/bench
 .PHONY: clean
 clean: ## remove caches and build/
 	rm -rf build .pytest_cache .ruff_cache
-	find models requirements scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find bench ci models requirements scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: distclean
-distclean: clean ## remove .venv and the unpacked SGLang as well, with any edits in it
-	rm -rf .venv
+distclean: clean ## remove all environments and unpacked SGLangs as well, with any edits in them
+	rm -rf .venv .venv-*
 	find sglang -mindepth 1 -maxdepth 1 ! -name README.md -exec rm -rf {} +

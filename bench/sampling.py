@@ -12,6 +12,7 @@ is no match. Run with: python -m bench.sampling [--out FOLDER] [--quick]
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
 import platform
 import statistics
@@ -158,8 +159,9 @@ def measure(make_step, bs: int, width: int, vocab: int, device: str, repeats: in
 
 
 def main() -> None:
+    release = importlib.metadata.version("sglang")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("build/bench"))
+    parser.add_argument("--out", type=Path, default=Path("build", "bench", release))
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
@@ -190,7 +192,13 @@ def main() -> None:
                 )
     arguments.out.mkdir(parents=True, exist_ok=True)
     machine = torch.cuda.get_device_name() if device == "cuda" else platform.processor() or "cpu"
-    report = {"device": device, "machine": machine, "torch": torch.__version__, "results": results}
+    report = {
+        "device": device,
+        "machine": machine,
+        "torch": torch.__version__,
+        "sglang": release,
+        "results": results,
+    }
     (arguments.out / "sampling.json").write_text(json.dumps(report, indent=1) + "\n")
     chart = bar_chart(
         f"Derive step on {device}: time by vocabulary, rows and batch",

@@ -5,11 +5,17 @@
 
 needs `uv` on PATH and Python 3.11 or newer, and writes
 
-* ``pip.txt``: the pip that installs the rest,
 * ``cpu-RELEASE.txt``: what the CPU profile needs, without torch,
-* ``torch-cuda-RELEASE.txt``: the torch that PyPI has and the CUDA libraries without which it
-  cannot be imported (``torch-cpu-RELEASE.txt``, the alternative, is written by hand),
+
+and, once for all releases,
+
+* ``pip.txt``: the pip that installs the rest,
+* ``torch-cuda-VERSION.txt``: the torch that PyPI has and the CUDA libraries without which it
+  cannot be imported (``torch-cpu-VERSION.txt``, the alternative, is written by hand),
 * ``dev.txt``: test and lint tools, without the packages that ``cpu-RELEASE.txt`` has.
+
+The release that a file's first line names is the one that writes it. The run of any other
+release only checks that it would write the same pins.
 
 Only wheels for CPython 3.10-3.13 on x86_64 Linux (glibc) are listed, so that nothing is
 ever compiled on a user's machine, and every hash belongs to a file that pip can choose.
@@ -84,12 +90,26 @@ def write(name: str, packages: list[dict], command: str) -> None:
     print(f"{name}: {len(packages)} pins, {body.count('--hash')} hashes")
 
 
-def check_cpu_build(release: str, cpu: list[dict]) -> None:
-    """Refuse a torch pin to which the hand-written file of CPU builds does not belong."""
-    path = HERE / f"torch-cpu-{release}.txt"
-    torch = next(p["version"] for p in cpu if p["name"] == "torch")
-    if f"\ntorch=={torch}+cpu " not in path.read_text():
-        sys.exit(f"compile.py: expected {path.name} to pin torch=={torch}+cpu; update it first")
+def write_shared(name: str, packages: list[dict], release: str, command: str) -> None:
+    """Write a file of all releases if it is `release`'s to write; else refuse other pins."""
+    path = HERE / name
+    first, _, rest = path.read_text().partition("\n") if path.is_file() else (command, "", "")
+    if f"compile.py {release} " in first:
+        write(name, packages, command)
+    elif "".join(requirement(p) for p in packages) != rest.partition("\n")[2]:
+        sys.exit(
+            f"compile.py: expected {release} to need the pins that {name} has, found others; "
+            f"change cpu-{release}.in, or {name} first ({first.removeprefix('# ')})"
+        )
+    else:
+        print(f"{name}: as it is, for {release} too")
+
+
+def check_cpu_build(torch: str) -> None:
+    """Refuse a torch pin to which no hand-written file of CPU builds belongs."""
+    path = HERE / f"torch-cpu-{torch}.txt"
+    if not path.is_file() or f"\ntorch=={torch}+cpu " not in path.read_text():
+        sys.exit(f"compile.py: expected {path.name} to pin torch=={torch}+cpu; write it first")
 
 
 def main() -> None:
@@ -104,7 +124,8 @@ def main() -> None:
     if not cpu_in.is_file():
         parser.error(f"expected the requirement file {cpu_in}, found none; write it first")
     cpu = resolve([cpu_in], date)
-    check_cpu_build(release, cpu)
+    torch_version = next(p["version"] for p in cpu if p["name"] == "torch")
+    check_cpu_build(torch_version)
     pins = {(p["name"], p["version"]) for p in cpu}
     both = resolve([cpu_in, HERE / "dev.in"], date)
     tools = [p for p in both if (p["name"], p["version"]) not in pins]
@@ -112,11 +133,11 @@ def main() -> None:
     if moved:
         sys.exit(f"compile.py: expected dev.in to leave CPU pins alone, found it moves {moved}")
 
-    write("pip.txt", resolve([HERE / "pip.in"], date), command)
     torch = [p for p in cpu if TORCH_AND_CUDA.match(p["name"])]
+    write_shared("pip.txt", resolve([HERE / "pip.in"], date), release, command)
+    write_shared(f"torch-cuda-{torch_version}.txt", torch, release, command)
+    write_shared("dev.txt", tools, release, command)
     write(f"cpu-{release}.txt", [p for p in cpu if p not in torch], command)
-    write(f"torch-cuda-{release}.txt", torch, command)
-    write("dev.txt", tools, command)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ set -eu
 
 scripts=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
 
-for python in python3 python3.13 python3.12 python3.11 python3.10 "$scripts/../.venv/bin/python"; do
+for python in python3 python3.13 python3.12 python3.11 python3.10 "$scripts"/../.venv*/bin/python; do
     if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
         # -I: nothing of the caller's Python settings; utf8: file names in any locale.
         exec "$python" -I -X utf8 -c '

@@ -4,8 +4,6 @@
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
-VENV=$ROOT/.venv
-LOG=$VENV/bootstrap.log
 STEPS=5
 # Measured: the environment, the downloads beside it and pip's cache of them, and a margin.
 DISK_MB_CPU=3500
@@ -20,11 +18,12 @@ usage() {
     cat <<TEXT
 usage: scripts/bootstrap.sh [--release RELEASE]
 
-Makes .venv with the pinned packages of the CPU profile, materialises the pinned SGLang
-release under sglang/RELEASE and applies patches/RELEASE to it. Run it again at any time: it
-does what is missing, and nothing when all is current.
+Makes a virtual environment with the pinned packages of the CPU profile, materialises the
+pinned SGLang release under sglang/RELEASE and applies patches/RELEASE to it. Run it again at
+any time: it does what is missing, and nothing when all is current. The environment is .venv
+for the default release, and .venv-RELEASE for another, so that all can stand side by side.
 
-  --release RELEASE   SGLang release (default: the only one there is)
+  --release RELEASE   a release of upstream.toml (default: the default one there)
   -h, --help          this text
 
   PYTHON=COMMAND      the Python to use, 3.10 to 3.13 (default: the first that fits)
@@ -40,9 +39,9 @@ TEXT
 
 parse_arguments() {
     local releases list
-    releases=$(cd "$ROOT/requirements" && printf '%s\n' cpu-*.txt | sed -E 's/^cpu-(.*)\.txt$/\1/')
+    releases=$("$ROOT/scripts/releases.sh") || exit
     list=${releases//$'\n'/, }
-    RELEASE=
+    RELEASE=$("$ROOT/scripts/releases.sh" default)
     while (($#)); do
         case $1 in
             --release)
@@ -58,10 +57,12 @@ parse_arguments() {
         esac
         shift
     done
-    RELEASE=${RELEASE:-$releases}
-    [[ $RELEASE != *$'\n'* ]] || fail 2 "--release: expected one of $list, found none given; name one"
     grep -qxF -- "$RELEASE" <<<"$releases" ||
         fail 2 "--release: expected one of $list, found '$RELEASE'; name one of them"
+    [[ -f $ROOT/requirements/cpu-$RELEASE.txt ]] ||
+        fail 2 "packages: expected requirements/cpu-$RELEASE.txt, found none; write cpu-$RELEASE.in there and run requirements/compile.py"
+    VENV=$ROOT/$("$ROOT/scripts/releases.sh" venv "$RELEASE")
+    LOG=$VENV/bootstrap.log
 }
 
 check_machine() { # MB of disk that are needed
@@ -73,16 +74,16 @@ check_machine() { # MB of disk that are needed
     check_writable
     check_disk "$1" "packages and the SGLang tree"
     [[ ! -e $VENV || -f $STATE ]] ||
-        problem ".venv: expected none, or one that this script made, found another; move it away or remove it"
+        problem "${VENV##*/}: expected none, or one that this script made, found another; move it away or remove it"
     stop_on_problems
 }
 
-# Two runs at once would write over each other: the second waits for the first.
+# Two runs for one release would write over each other: the second waits for the first.
 wait_for_other_run() {
     command -v flock >/dev/null || return 0
-    exec 9<"$ROOT/requirements"
+    exec 9<"$CPU_TXT"
     flock --nonblock 9 && return
-    say "another run is at work in this checkout: waiting for it"
+    say "another run is at work on ${VENV##*/}: waiting for it"
     # Not one long wait: bash acts on a signal only between commands.
     until flock --nonblock 9; do sleep 0.5; done
 }
@@ -93,7 +94,7 @@ compile_bytecode() {
     # Some packages ship files that are no Python 3; nobody imports them.
     with_heartbeat "$VENV" "$VENV_PYTHON" -m compileall -qq -j 0 "$VENV/lib" || true
     with_heartbeat "$VENV" "$VENV_PYTHON" -m compileall -q "$ROOT/sglang/$RELEASE/python/sglang" ||
-        fail 1 "compile: expected bytecode of every file of sglang $RELEASE, found: $(last_error); see .venv/bootstrap.log"
+        fail 1 "compile: expected bytecode of every file of sglang $RELEASE, found: $(last_error); see ${LOG#"$ROOT/"}"
 }
 
 prove_import() {
@@ -110,7 +111,7 @@ found, expected = Path(sglang.__file__).parent, Path(sys.argv[1], "sglang")
 if not found.samefile(expected):
     raise ImportError(f"expected sglang from {expected}, found it in {found}")
 ' "$ROOT/sglang/$RELEASE/python" ||
-        fail 1 "import: expected .venv/bin/python to import sglang $RELEASE, found: $(last_error); see .venv/bootstrap.log"
+        fail 1 "import: expected ${VENV_PYTHON#"$ROOT/"} to import sglang $RELEASE, found: $(last_error); see ${LOG#"$ROOT/"}"
 }
 
 describe() {
@@ -152,9 +153,9 @@ main() {
     step "checking this machine"
     check_machine "$([[ $venv_current ]] && echo 200 || echo "$DISK_MB_CPU")"
     if [[ $venv_current ]]; then
-        step "the packages in .venv are current"
+        step "the packages in ${VENV##*/} are current"
     else
-        step "installing the pinned packages into .venv"
+        step "installing the pinned packages into ${VENV##*/}"
         make_venv
         choose_torch
         check_torch_fits

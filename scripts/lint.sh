@@ -16,8 +16,15 @@ check() { # TITLE COMMAND...
 }
 
 shell_scripts() {
-    find . \( -path ./.git -o -path ./.venv -o -path './sglang/*' -o -path ./build \) -prune -o \
+    find . \( -path ./.git -o -path './.venv*' -o -path './sglang/*' -o -path ./build \) -prune -o \
         -type f \( -name '*.sh' -o -path ./.ci/run \) -print
+}
+
+# Only a release that has been bootstrapped is unpacked; this takes its wheel, and no packages.
+unpack_if_missing() { # RELEASE
+    [[ ! -d sglang/$1 ]] || return 0
+    .venv/bin/python -m patchset.materialise --release "$1" &&
+        scripts/apply_patches.sh --release "$1"
 }
 
 # Python files that some patch changes or adds, from the patches themselves.
@@ -56,6 +63,6 @@ for folder in patches/*/; do
     release=$(basename "$folder")
     check "series of $release" scripts/apply_patches.sh --release "$release" --lint --quiet
     echo "lint: undefined names in the patched files of $release"
-    undefined_names "$release" || FAILED=1
+    { unpack_if_missing "$release" && undefined_names "$release"; } || FAILED=1
 done
 exit "$FAILED"

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# The virtual environment of scripts/bootstrap.sh. Sourced; expects ROOT, VENV, LOG, RELEASE
+# The virtual environment of scripts/bootstrap.sh. Sourced; expects ROOT, RELEASE, VENV, LOG
 # and BASE_PYTHON from there, and progress.sh and preflight.sh to have been sourced.
 
 VENV_PYTHON=$VENV/bin/python
-# Present from the first moment: says that .venv is ours. Holds the fingerprint of what was
-# installed, written last, so that an interrupted run is seen and repaired.
+# Present from the first moment: says that the environment is ours. Holds the fingerprint of
+# what was installed, written last, so that an interrupted run is seen and repaired.
 STATE=$VENV/sglang-ddtree.state
 
 PIP_TXT=$ROOT/requirements/pip.txt
 CPU_TXT=$ROOT/requirements/cpu-$RELEASE.txt
 DEV_TXT=$ROOT/requirements/dev.txt
 
-torch_txt() { printf '%s\n' "$ROOT/requirements/torch-$1-$RELEASE.txt"; } # cpu|cuda
+# Releases that pin the same torch share the files of its two builds.
+TORCH=$(sed -nE 's/^torch==([^ ]+).*/\1/p' "$ROOT/requirements/cpu-$RELEASE.in")
+torch_txt() { printf '%s\n' "$ROOT/requirements/torch-$1-$TORCH.txt"; } # cpu|cuda
 
 # Lines of the .pth file; relative to site-packages, so that a moved checkout still works.
 links() { # cpu|cuda
@@ -20,7 +22,7 @@ links() { # cpu|cuda
     [[ $1 != cpu ]] || echo 'import cpu_profile.torchvision_ops'
 }
 
-# What decides whether .venv is current: the Python, the links, the pins.
+# What decides whether the environment is current: the Python, the links, the pins.
 fingerprint() { # PYTHON_VERSION
     {
         printf 'python %s\n' "${1%.*}"
@@ -47,14 +49,14 @@ pip_install() {
 
 install_packages() {
     with_heartbeat "$VENV" pip_install "$@" ||
-        fail 1 "packages: expected pip to install the pinned ones, found: $(last_error); check the network and pip's configuration (log: .venv/bootstrap.log) and run this again"
+        fail 1 "packages: expected pip to install the pinned ones, found: $(last_error); check the network and pip's configuration (log: ${LOG#"$ROOT/"}) and run this again"
 }
 
-# Starts .venv afresh, with the pinned pip. TMPDIR moves into it: pip keeps every download
-# there until it has them all, and /tmp is often too small for that.
+# Starts the environment afresh, with the pinned pip. TMPDIR moves into it: pip keeps every
+# download there until it has them all, and /tmp is often too small for that.
 make_venv() {
     if [[ -e $VENV ]]; then
-        say ".venv is out of date or an earlier run did not finish: making it anew"
+        say "${VENV##*/} is out of date or an earlier run did not finish: making it anew"
         find "$VENV/" -mindepth 1 -maxdepth 1 ! -name "${STATE##*/}" -exec rm -rf {} +
     fi
     mkdir -p "$VENV"
@@ -63,7 +65,7 @@ make_venv() {
     mkdir "$VENV/tmp"
     export TMPDIR=$VENV/tmp
     with_heartbeat "$VENV" "$BASE_PYTHON" -m venv "$VENV" ||
-        fail 1 "venv: expected '$BASE_PYTHON -m venv' to work, found: $(last_error); see .venv/bootstrap.log"
+        fail 1 "venv: expected '$BASE_PYTHON -m venv' to work, found: $(last_error); see ${LOG#"$ROOT/"}"
     install_packages -r "$PIP_TXT"
 }
 
@@ -79,7 +81,7 @@ choose_torch() { # sets TORCH_BUILD to cpu or cuda
 import json, sys
 archive = json.load(sys.stdin)["install"][0]["download_info"]["archive_info"]
 print(archive["hash"].removeprefix("sha256="))  # every pip since 22.2 has this form' 2>>"$LOG") ||
-        fail 1 "torch: expected pip to find $pin, found: $(last_error); check the network and pip's configuration (log: .venv/bootstrap.log) and run this again"
+        fail 1 "torch: expected pip to find $pin, found: $(last_error); check the network and pip's configuration (log: ${LOG#"$ROOT/"}) and run this again"
     TORCH_BUILD=cuda
     ! grep -qF "sha256:$digest" "$(torch_txt cpu)" || TORCH_BUILD=cpu
 }

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import json
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ from .failure import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models" / "tiny"
-LOGS = ROOT / "build" / "demo"
 _MARKER = "<|user|>", "<|assistant|>"
 
 
@@ -71,7 +71,7 @@ def require_sglang() -> None:
         return
     raise UsageError(
         f"SGLang: expected the patched one that scripts/bootstrap.sh makes, found {found}; "
-        "run scripts/bootstrap.sh, then use .venv/bin/python"
+        "run scripts/bootstrap.sh, then use the Python of the environment that it makes"
     )
 
 
@@ -107,15 +107,20 @@ def load_models(folder: Path) -> Models:
 _MODEL_FILES = ("config.json", "model.safetensors")
 
 
+def logs() -> Path:
+    """The folder of the logs; each release of SGLang, as this Python has it, has its own."""
+    return ROOT / "build" / "demo" / importlib.metadata.version("sglang")
+
+
 def log_path(name: str) -> Path:
     """Where the log of a server goes; the folder is made.
 
     Raises:
         UsageError: the folder cannot be made or written.
     """
-    path = LOGS / f"{name}.log"
+    path = logs() / f"{name}.log"
     try:
-        LOGS.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.open("wb").close()
     except OSError as error:
         raise UsageError(

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from .checkout import LOGS
+from .checkout import logs
 from .failure import Failure
 from .ports import LOOPBACK
 
@@ -44,12 +44,12 @@ def _request(
             found = " ".join(response.read(400).decode("utf-8", "replace").split())
             raise Failure(
                 f"{path}: expected status 200, found {response.status}: {found}; "
-                f"see the logs in {LOGS}"
+                f"see the logs in {logs()}"
             )
         yield response
     except (OSError, http.client.HTTPException) as error:
         raise Failure(
-            f"{path}: expected an answer from the server, found {error!r}; see the logs in {LOGS}"
+            f"{path}: expected an answer from the server, found {error!r}; see the logs in {logs()}"
         ) from error
     finally:
         connection.close()

@@ -16,7 +16,17 @@ import zipfile
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-RELEASE = "9.9.9"
+RELEASE = "9.9.9"  # the default one of upstream.toml
+OTHER = "9.9.10.post1"
+UPSTREAM = f'''\
+default = "{RELEASE}"
+
+[release."{OTHER}"]
+version = "{OTHER}"
+
+[release."{RELEASE}"]
+version = "{RELEASE}"
+'''
 BASE_PYTHON = Path(sys.base_prefix, "bin", "python3")
 # All that bootstrap.sh may call, besides Python.
 TOOLS = (
@@ -28,12 +38,13 @@ PATCH_TOOL = """\
 #!/bin/bash
 root=$(cd "$(dirname "$0")/.." && pwd)
 echo "$*" >>"$root/patch-tool.calls"
-applied=$([[ -e $root/sglang/9.9.9/applied ]] && echo true || echo false)
+applied=$root/sglang/$2/applied  # $1 is --release
 if [[ $* == *--status* ]]; then
-    echo "{\\"problem\\": null, \\"patches\\": [{\\"applied\\": $applied}]}"
-    [[ $applied == true ]]
+    found=$([[ -e $applied ]] && echo true || echo false)
+    echo "{\\"problem\\": null, \\"patches\\": [{\\"applied\\": $found}]}"
+    [[ $found == true ]]
 else
-    touch "$root/sglang/9.9.9/applied"
+    touch "$applied"
 fi
 """
 
@@ -44,7 +55,8 @@ from pathlib import Path
 root = Path(__file__).resolve().parents[2]
 if (root / "no-wheel").exists():
     sys.exit(4)
-package = root / "sglang/9.9.9/python/sglang/srt/entrypoints"
+release = sys.argv[sys.argv.index("--release") + 1]
+package = root / "sglang" / release / "python/sglang/srt/entrypoints"
 package.mkdir(parents=True, exist_ok=True)
 (package.parents[1] / "__init__.py").touch()
 (package / "engine.py").write_text("class Engine: pass\\n")
@@ -80,6 +92,10 @@ class Checkout:
     def venv(self) -> Path:
         return self.root / ".venv"
 
+    @property
+    def other_venv(self) -> Path:
+        return self.root / f".venv-{OTHER}"
+
     def create(self) -> None:
         self.bin.mkdir(parents=True)
         self.wheels.mkdir()
@@ -93,7 +109,9 @@ class Checkout:
             scripts / "cpu_profile",
             ignore=shutil.ignore_patterns("__pycache__"),
         )
-        shutil.copy(REPOSITORY / "scripts" / "bootstrap.sh", scripts)
+        for script in ("bootstrap.sh", "releases.sh"):
+            shutil.copy(REPOSITORY / "scripts" / script, scripts)
+        (self.root / "upstream.toml").write_text(UPSTREAM)
         (scripts / "apply_patches.sh").write_text(PATCH_TOOL)
         (scripts / "apply_patches.sh").chmod(0o755)
         (scripts / "patchset").mkdir()
@@ -103,10 +121,14 @@ class Checkout:
         for file in ("pip", f"cpu-{RELEASE}", "dev"):
             name = f"toy_{file[:3]}"
             self.pins(file).write_text(write_wheel(self.wheels, name, "1.0", {f"{name}.py": ""}))
+        newer = write_wheel(self.wheels, "toy_cpu", "2.0", {"toy_cpu.py": ""})
+        self.pins(f"cpu-{OTHER}").write_text(newer)
+        for release in (RELEASE, OTHER):
+            self.pins(f"cpu-{release}").with_suffix(".in").write_text("torch==9.0  # the same\n")
         plain = write_wheel(self.wheels, "torch", "9.0", {"torch.py": "build = 'cuda'\n"})
         cpu = write_wheel(self.wheels, "torch", "9.0+cpu", {"torch.py": "build = 'cpu'\n"})
-        self.pins(f"torch-cuda-{RELEASE}").write_text(plain.replace("==", "==="))
-        self.pins(f"torch-cpu-{RELEASE}").write_text(cpu)
+        self.pins("torch-cuda-9.0").write_text(plain.replace("==", "==="))
+        self.pins("torch-cpu-9.0").write_text(cpu)
 
     def pins(self, name: str) -> Path:
         return self.root / "requirements" / f"{name}.txt"
@@ -152,7 +174,7 @@ exec {BASE_PYTHON} "$@"''',
         out, err = process.communicate()
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
-    def python(self, code: str) -> str:
-        """Output of a program of the virtual environment."""
-        command = [self.venv / "bin" / "python", "-c", code]
+    def python(self, code: str, venv: Path | None = None) -> str:
+        """Output of a program of a virtual environment, the default release's if none is given."""
+        command = [(venv or self.venv) / "bin" / "python", "-c", code]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()

@@ -75,9 +75,9 @@ def test_only_what_is_missing_is_done(finished):
     assert calls(finished)[-2:] == [f"--release {RELEASE}", f"--release {RELEASE} --status --json"]
 
 
-@pytest.mark.parametrize("name", ["pip", "cpu", "dev", "torch-cpu", "torch-cuda"])
+@pytest.mark.parametrize("name", ["pip", f"cpu-{RELEASE}", "dev", "torch-cpu", "torch-cuda"])
 def test_a_change_of_any_pin_is_seen(finished, name):
-    pins = next(finished.root.glob(f"requirements/{name}*.txt"))
+    (pins,) = finished.root.glob(f"requirements/{name}*.txt")
     pins.write_text(f"# changed\n{pins.read_text()}")
     finished.replace_tool("make", None)  # so that it stops before it does something
     assert errors(finished, 2).startswith("bootstrap: make: ")
@@ -128,7 +128,7 @@ def test_a_cuda_build_is_taken_where_there_is_no_cpu_build(fresh):
 
 def test_an_unknown_cpu_build_is_not_taken(fresh):
     """Its hash is not pinned, so the build that PyPI has is installed instead."""
-    fresh.pins(f"torch-cpu-{RELEASE}").write_text(f"torch==9.0+cpu --hash=sha256:{'0' * 64}\n")
+    fresh.pins("torch-cpu-9.0").write_text(f"torch==9.0+cpu --hash=sha256:{'0' * 64}\n")
     result = fresh.run()
     assert result.returncode == 0, result.stderr
     assert fresh.python("import torch; print(torch.build)") == "cuda"
@@ -199,7 +199,7 @@ def test_a_second_run_waits_for_the_first(fresh):
     wait_for(note)
     second = fresh.start()
     line = second.stdout.readline()
-    assert line == "bootstrap: another run is at work in this checkout: waiting for it\n"
+    assert line == "bootstrap: another run is at work on .venv: waiting for it\n"
     for run in (second, first):
         run.terminate()
         run.communicate()

@@ -71,6 +71,23 @@ def test_a_patched_file_that_is_not_there_is_found(tree):
     assert "lint: expected sglang/9.9.9/python/sglang/hook.py" in result.stderr
 
 
+def test_a_release_that_is_not_unpacked_is_unpacked(tree):
+    """Lint needs the tree of every release; only the default one's is sure to be there."""
+    shutil.rmtree(tree / "sglang")
+    (tree / "patchset").mkdir()
+    (tree / "patchset/materialise.py").write_text(
+        "import shutil, sys\n"
+        "assert sys.argv[1:] == ['--release', '9.9.9']\n"
+        "shutil.copytree('unpacked', 'sglang/9.9.9/python')\n"
+    )
+    write(tree, "unpacked/sglang/hook.py", "import os\n")
+    apply = "[[ $* == '--release 9.9.9' ]] || exit 0; echo 'print(gone)' >>sglang/9.9.9/*/*/hook.py"
+    (tree / "scripts/apply_patches.sh").write_text(f"#!/bin/bash\n{apply}\n")
+    result = lint(tree)
+    assert result.returncode == 1
+    assert "sglang/9.9.9/python/sglang/hook.py:2:" in result.stdout
+
+
 @pytest.mark.parametrize("patch", ["no patch at all\n", PATCH.replace("+1,2", "+1,9")])
 def test_a_patch_that_cannot_be_read_is_found(tree, patch):
     (tree / "patches/9.9.9/0020-broken.patch").write_text(patch)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the machine lacks is said before anything is created, in one line for each lack."""
 
-import shutil
 from pathlib import Path
 
 import pytest
-from checkout import BASE_PYTHON, RELEASE, Checkout
+from checkout import BASE_PYTHON, OTHER, RELEASE, Checkout
 
 
 def refusals(checkout: Checkout, *arguments: str) -> list[str]:
@@ -116,9 +115,9 @@ def test_a_venv_of_someone_else_is_left_alone(fresh):
     ("arguments", "expected"),
     [
         (["--wat"], "arguments: expected --release RELEASE or --help, found '--wat'; "),
-        (["--release"], f"--release: expected one of {RELEASE}, found nothing; "),
-        (["--release", "0.0"], f"--release: expected one of {RELEASE}, found '0.0'; "),
-        (["--release", ".*"], f"--release: expected one of {RELEASE}, found '.*'; "),
+        (["--release"], f"--release: expected one of {OTHER}, {RELEASE}, found nothing; "),
+        (["--release", "0.0"], f"--release: expected one of {OTHER}, {RELEASE}, found '0.0'; "),
+        (["--release", ".*"], f"--release: expected one of {OTHER}, {RELEASE}, found '.*'; "),
     ],
 )
 def test_wrong_arguments(fresh, arguments, expected):
@@ -126,10 +125,10 @@ def test_wrong_arguments(fresh, arguments, expected):
     assert line.startswith(expected)
 
 
-def test_a_release_must_be_named_where_there_are_several(fresh):
-    shutil.copy(fresh.pins(f"cpu-{RELEASE}"), fresh.pins("cpu-9.9.10"))
-    (line,) = refusals(fresh)
-    assert line == f"--release: expected one of 9.9.10, {RELEASE}, found none given; name one"
+def test_a_release_without_pins_is_refused(fresh):
+    fresh.pins(f"cpu-{OTHER}").unlink()
+    (line,) = refusals(fresh, "--release", OTHER)
+    assert line.startswith(f"packages: expected requirements/cpu-{OTHER}.txt, found none; write ")
 
 
 def test_help_says_what_it_does_and_needs(fresh):

@@ -131,6 +131,13 @@ def test_ports():
     require_free_port(port)
 
 
+def test_each_release_has_its_own_logs(monkeypatch, tmp_path):
+    monkeypatch.setattr(checkout, "ROOT", tmp_path)
+    monkeypatch.setattr("importlib.metadata.version", {"sglang": "9.9.9"}.get)
+    assert checkout.log_path("serve-1") == tmp_path / "build" / "demo" / "9.9.9" / "serve-1.log"
+    assert checkout.log_path("serve-1").exists()
+
+
 def test_prompts_of_each_kind(models):
     found = checkout.load_models(models)
     assert [p.kind for p in found.of_each_kind(4)] == ["sums", "chat"]
