@@ -15,8 +15,8 @@ from cpu_profile.environment import set_environment  # noqa: E402
 # Before any test module imports torch.
 set_environment()
 
-# Fixtures of the tests that start engines.
-pytest_plugins = ["support.fixtures"]
+# Fixtures of the tests that start engines, and markers of tests that hold at some levels.
+pytest_plugins = ["support.fixtures", "support.levels"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -7,7 +7,7 @@ proposes, whatever the budget, and whoever shares the batch.
 
 import pytest
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.since("0070")]
 
 NEW_TOKENS = 100
 PARAMETERS = [

@@ -14,7 +14,7 @@ from comparison import compare
 from next_tokens import continuation_law, pool
 from sampled_trees import Parameters
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.since("0070")]
 
 LENGTH = 3
 SAMPLES_PER_PROMPT = 4_000

@@ -137,7 +137,9 @@ def patch_worker(worker_module) -> None:
 
     info_module = sys.modules["sglang.srt.speculative.dflash_info"]
     worker = worker_module.DFlashWorker
-    modes.patch(worker_module, info_module)
+    drafts_trees = hasattr(worker_module, "compute_ddtree_topk")  # since 0030
+    if drafts_trees:
+        modes.patch(worker_module, info_module)
     seen = {}  # of the step under way
 
     def log_top1(compute_topk):
@@ -201,7 +203,8 @@ def patch_worker(worker_module) -> None:
 
         return append_to_draft
 
-    wrap(worker_module, "compute_ddtree_topk", log_top1)
+    if drafts_trees:
+        wrap(worker_module, "compute_ddtree_topk", log_top1)
     wrap(worker, "_prepare_for_speculative_decoding", log_draft)
     wrap(worker, "forward_batch_generation", log_accepted)
     wrap(worker, "_append_target_hidden_sequential", keep_positions)
