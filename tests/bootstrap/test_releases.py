@@ -147,6 +147,8 @@ def test_make_runs_all_tests_of_the_default_and_the_dependent_ones_of_another(fr
     dependent = make(fresh.root, "test", f"RELEASE={OTHER}").stdout.split("pytest ")[1].split()
     assert {"tests/bootstrap", "tests/tool"} <= set(everything) - set(dependent)
     assert {"tests/patches", "tests/exactness", "tests/engine", "tests/demo"} <= set(dependent)
+    rest = make(fresh.root, "test", f"RELEASE={OTHER}", "EXCEPT=tests/patches").stdout.split()
+    assert set(dependent) - set(rest) == {"tests/patches"}
     assert everything[-2:] == dependent[-2:] == ["tests/exactness", "tests/engine"]
 
 
