@@ -49,6 +49,10 @@ lint: ## check Python, shell, patches and the names in patched upstream files, o
 	@scripts/bootstrap.sh
 	@scripts/lint.sh
 
+.PHONY: report
+report: ## how each patch fares on another SGLang (ONTO=latest, a version, a wheel, a folder)
+	@RELEASE=$(RELEASE) ci/report_release.sh $(or $(ONTO),latest)
+
 .PHONY: models
 models: bootstrap ## train the tiny model pair again
 	@$(VENV_PYTHON) -m models.train $(MODELS_ARGS)

@@ -5,7 +5,10 @@
 # RELEASE-onto-VERSION.md and .json.
 #
 #   ci/report_release.sh [ONTO [FOLDER]]     default: latest, build/report
+#   RELEASE=R ci/report_release.sh ...       the series of another release than the default one
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-scripts/apply_patches.sh --report --onto "${1:-latest}" --output "${2:-build/report}"
+release=${RELEASE:-$(scripts/releases.sh default)}
+scripts/apply_patches.sh --release "$release" --report --onto "${1:-latest}" \
+    --output "${2:-build/report}"

@@ -29,7 +29,9 @@ unpack_if_missing() { # RELEASE
 
 # Python files that some patch changes or adds, from the patches themselves.
 patched_files() { # RELEASE
-    git apply --numstat -z patches/"$1"/*.patch | tr '\0' '\n' | cut -f3 | grep '\.py$' |
+    local patches
+    mapfile -t patches < <(sed -nE "s|^[^#]+$|patches/$1/&|p" "patches/$1/series")
+    git apply --numstat -z "${patches[@]}" | tr '\0' '\n' | cut -f3 | grep '\.py$' |
         sort -u | sed "s|^|sglang/$1/|"
 }
 
