@@ -149,7 +149,12 @@ class Judge:
         return self.git.write_tree(index)
 
     def _is_there(self, patch: Patch, here: Sources) -> bool:
-        """Whether the patch can be taken back: then upstream has all of it."""
+        """Whether the patch can be taken back: then upstream has all of it.
+
+        That says nothing of a patch that removes what an earlier one could not bring.
+        """
+        if any(self._provenance.failed_in(section.new_path) for section in patch.content.sections):
+            return False
         targets = {self._target(section, here) for section in patch.content.sections}
         if targets.isdisjoint(here.entries):
             return False
