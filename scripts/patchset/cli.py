@@ -16,7 +16,7 @@ from .onto import commands
 from .onto.port import open_ports
 from .refresh import refresh
 from .root import Root, open_foreign, open_materialised
-from .series import Series, load
+from .series import Series, borrowers, load
 from .survey import Survey, survey
 from .upstream import PACKAGE, REPOSITORY, Project, Release
 
@@ -176,6 +176,8 @@ def _run(options: argparse.Namespace) -> int:
             result = refresh(root, series, found, options.refresh, options.new)
             what = result.patch.title if result.patch else "series"
             _say(options, f"{what}: wrote {', '.join(result.written)}")
+            for other in borrowers(series.folder, result.written):
+                _say(options, f"{other} shares it: take it there with --release {other} --refresh")
             return 0
         return _move(root, series, release, found, options)
 

@@ -202,7 +202,15 @@ class Git:
         for file in self._objects.glob("??/*"):
             folder = store / file.parent.name
             folder.mkdir(exist_ok=True)
-            shutil.move(file, folder / file.name)
+            # Whole or not at all: the run's folder can be on another disk, and git takes half an
+            # object for the object for ever.
+            handle, new = tempfile.mkstemp(dir=folder, prefix="tmp_obj_")
+            os.close(handle)
+            try:
+                shutil.move(file, new)
+                os.replace(new, folder / file.name)
+            finally:
+                Path(new).unlink(missing_ok=True)
 
     def write_tree(self, index: Path) -> str:
         return self.text("write-tree", index=index)
@@ -278,12 +286,15 @@ class Git:
             stdin=diff, index=index,
         )  # fmt: skip
 
-    def diff(self, old: str, new: str) -> bytes:
-        """The difference of two trees in the form that patch files have."""
+    def diff(self, old: str, new: str, text: bool = False) -> bytes:
+        """The difference of two trees in the form that patch files have.
+
+        text: show the lines of files that git takes for binary, too.
+        """
         return self.run(
             "diff-tree", "-r", "-p", "--full-index", "--no-renames", "--no-color", "--no-ext-diff",
             "--no-textconv", "--unified=3", "--diff-algorithm=histogram", "--src-prefix=a/",
-            "--dst-prefix=b/", old, new,
+            "--dst-prefix=b/", *(["--text"] if text else []), old, new,
         ).stdout  # fmt: skip
 
     def commit(self, tree: str, *parents: str, message: str = "patchset") -> str:

@@ -4,12 +4,14 @@ fetched, each verified by its sha256."""
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,8 +123,10 @@ class Cache:
 
     def of_version(self, version: str) -> Wheel | None:
         """A wheel of this release that is there, whole, as it was fetched."""
-        for note in sorted(self._folder.glob(f"{PACKAGE}-{version}-*.whl.sha256")):
-            wheel = Wheel(note.name.removesuffix(".sha256"), note.read_text().strip())
+        for note in sorted(self._folder.glob(f"{PACKAGE}-{glob.escape(version)}-*.whl.sha256")):
+            wheel = Wheel(
+                note.name.removesuffix(".sha256"), note.read_text(errors="replace").strip()
+            )
             if self.get(wheel):
                 return wheel
         return None
@@ -133,10 +137,12 @@ class Cache:
             return path
         # Not to stdout, which can be a JSON report.
         print(f"fetching {wheel.file} with pip", file=sys.stderr, flush=True)
-        fetched = fetch(version, wheel, self._folder / ".fetching")
+        self._folder.mkdir(parents=True, exist_ok=True)
+        # A folder of its own: two reports can fetch at once.
+        with tempfile.TemporaryDirectory(dir=self._folder, prefix=".fetching-") as folder:
+            path = self._folder / wheel.file
+            os.replace(fetch(version, wheel, Path(folder)), path)
         (self._folder / f"{wheel.file}.sha256").write_text(f"{wheel.sha256}\n")
-        path = self._folder / wheel.file
-        os.replace(fetched, path)
         return path
 
 

@@ -51,7 +51,8 @@ def lint(folder: Path, project: Path) -> list[str]:
             findings.append(f"{patch.name}: {problem}")
         else:
             found = [
-                *_check_header(content, project, earlier),
+                # The order of a shared patch's own series is the one that its header is about.
+                *_check_header(content, project, None if patch.lender else earlier),
                 *_check_diff(content),
                 *_check_chain(content, left),
             ]
@@ -131,7 +132,7 @@ def _check_lock(folder: Path, patches: list[Patch], findings: list[str]) -> None
             )
 
 
-def _check_header(content: PatchFile, project: Path, earlier: list[str]) -> list[str]:
+def _check_header(content: PatchFile, project: Path, earlier: list[str] | None) -> list[str]:
     found = _HEADER.fullmatch(content.header)
     if not found:
         return [
@@ -154,7 +155,7 @@ def _check_header(content: PatchFile, project: Path, earlier: list[str]) -> list
         f"trailer '{key}:' is missing" for key in _REQUIRED if not any(trailers.get(key, []))
     ]
     for number in _words(trailers.get("Depends", [])):
-        if number != "none" and number not in earlier:
+        if number != "none" and earlier is not None and number not in earlier:
             findings.append(f"Depends: '{number}' is neither an earlier patch nor 'none'")
     for path in _words(trailers.get("Test", [])):
         if not (project / path.split("::")[0]).exists():

@@ -159,6 +159,17 @@ def load(folder: Path) -> Series:
     return Series(folder, patches, lock)
 
 
+def borrowers(folder: Path, names: Iterable[str]) -> list[str]:
+    """The other releases whose series list one of these patches of `folder`."""
+    listed = {f"../{folder.name}/{name}" for name in names}
+    found = []
+    for path in sorted(folder.parent.glob("*/series")):
+        rows = series_names(path.read_text(encoding="utf-8", errors="replace"))
+        if listed.intersection(text for _, text in rows):
+            found.append(path.parent.name)
+    return found
+
+
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()

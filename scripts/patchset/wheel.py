@@ -56,8 +56,11 @@ def _record(path: Path, archive: zipfile.ZipFile, names: list[str]) -> tuple[str
     records = [name for name in names if name.endswith(".dist-info/RECORD")]
     if len(records) != 1:
         raise UsageError(f"{path}: expected one RECORD, found {len(records)}: not a wheel")
-    text = archive.read(records[0]).decode("utf-8")
-    hashes = {row[0]: row[1] for row in csv.reader(io.StringIO(text)) if row}
+    try:
+        text = archive.read(records[0]).decode("utf-8")
+        hashes = {row[0]: row[1] for row in csv.reader(io.StringIO(text)) if row}
+    except (UnicodeDecodeError, IndexError, csv.Error):
+        raise UsageError(f"{path}: {records[0]} cannot be read: fetch the wheel again") from None
     if sorted(names) != sorted(hashes):
         odd = sorted(set(names).symmetric_difference(hashes)) or names
         raise UsageError(f"{path}: the files and RECORD differ, for example in {odd[0]}")

@@ -208,6 +208,49 @@ def test_a_person_may_commit_there(port):
     assert _git(port, "status", "--porcelain") == ""
 
 
+@pytest.mark.parametrize(
+    "arguments", [("checkout", "-q", "-f", "patches"), ("checkout", "-q", "-f", "HEAD~1")]
+)
+def test_files_of_another_commit_are_refused(port, arguments):
+    """They would be taken for edits, and the new series would undo others."""
+    _git(port, *arguments)
+    assert "expected commit" in _refused(port, "--continue")
+    _git(port, "checkout", "-q", "-f", "port")
+
+
+def test_what_a_patch_cannot_hold_is_refused(port):
+    """Before it is in a commit, where it could not be taken out again."""
+    _resolve(port)
+    (_folder(port) / SRT / "table.bin").write_bytes(b"\0\1")
+    assert "table.bin" in _refused(port, "--continue")
+    (_folder(port) / SRT / "table.bin").unlink()
+    (_folder(port) / "notes.md").write_text("mine\n")
+    assert "notes.md" in _refused(port, "--continue")
+
+
+def test_a_patch_of_which_nothing_is_kept(port):
+    """Resolving to upstream's side leaves the patch out: that is said, and not done in silence."""
+    _git(port, "checkout", "--ours", "--", ARGS)
+    result = port.tool("--continue")
+    assert "left out     0030-flag" in result.out
+
+
+def test_a_lock_that_a_killed_run_has_left(port):
+    _resolve(port)
+    git_dir = _folder(port) / ".git"
+    for name in ("index.lock", "patchset-busy"):
+        (git_dir / name).touch()
+    assert port.tool("--continue").code == 3
+    assert not (git_dir / "patchset-busy").exists()
+
+
+def test_another_series_than_the_ports(port):
+    """The remedy is to name the release, and not to give the port up."""
+    notes = _folder(port) / ".git" / "patchset-port.json"
+    notes.write_text(notes.read_text().replace('"release": "9.9.1"', '"release": "9.9.0"'))
+    assert "--release 9.9.0" in _refused(port, "--continue")
+
+
 def test_a_relocated_hunk_stops_it(series, local_index):
     """[P9] git was content: nothing is marked, and still a person must look."""
     series.release(nr.swapped())

@@ -207,6 +207,35 @@ def test_a_file_of_the_same_name(series):
     assert rows["0050"]["blocked_by"] == ["0010"]
 
 
+def test_a_folder_of_the_same_name(series):
+    """Upstream has a folder where the series adds a file: it must not be replaced."""
+    inside = f"{TREE}/inside.py"
+    rows = series.rows(series.release(newer() | {inside: (0o644, b"x = 1\n")}), 3)
+    assert _classes(rows) == EXACT | {"0010": "CONFLICT", "0050": "BLOCKED"}
+    assert _file(rows["0010"])["detail"] == "upstream has a folder of this name"
+
+
+def test_upstreamed_by_coincidence(series):
+    """Upstream has the same change in the look-alike function, and not in ours."""
+    taken = "rows = batch.rows[: len(os.sep)]"
+    tree = newer(worker=("rows = batch.rows", taken))
+    head, verify = tree[WORKER][1].decode().split("    def verify")
+    close = verify[verify.index("    def close") :]
+    tree[WORKER] = (0o644, f"{head}{close}".encode())
+    rows = series.rows(series.release(tree), 3)
+    _others_exact(rows, "0020")
+    assert rows["0020"]["class"] in ("RELOCATED", "CONFLICT")
+
+
+def test_a_name_for_type_checkers_only(series):
+    """It is there for a reader, and not when a server imports it."""
+    old = "LIMIT = 8\n"
+    new = "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    LIMIT = 8\n"
+    rows = series.rows(series.release(newer(pool=(old, new))), 3)
+    _others_exact(rows, "0050")
+    assert "imports `LIMIT`" in rows["0050"]["gone"][0]
+
+
 def test_nothing_is_touched(series):
     """Also with edits on disk, and with patches applied: the store of trees is all that grows."""
     series.tool("--to", "0020")

@@ -97,6 +97,8 @@ def _tell(progress: Progress, series: Series, say: Say) -> int:
             say(f"{row.kind.value:<11}  {row.title}")
             for text in row.look:
                 say(f"             look: {text}")
+    if progress.left_out:
+        say(f"left out     {progress.left_out}: nothing of it is in the files")
     stop = progress.stop
     if stop is None:
         say(

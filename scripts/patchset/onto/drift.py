@@ -33,8 +33,11 @@ class Drift:
         look: set[str] = set()
         attributes: set[str] = set()
         for path, lines in added.items():
+            if not lines or not path.endswith(".py"):
+                continue
             module = result.module(path)
-            if module is None or not lines:
+            if module is None:
+                look.add(f"{path} is no Python that can be read here, so none of it was checked")
                 continue
             uses = used(module, path, lines)
             attributes |= uses.attributes

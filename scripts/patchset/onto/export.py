@@ -28,7 +28,10 @@ def export(project: Project, release: Release, series: Series, version: str) -> 
     """
     target = project.root / "patches" / version
     if target.exists():
-        raise UsageError(f"{target} exists: edit that series with --release {version} --refresh")
+        raise UsageError(
+            f"{target} exists: give the port up with --abort, and edit that series with --release "
+            f"{version} --refresh; or move the folder away to write it again"
+        )
     with finished(project, release, series, version) as (git, notes, store):
         patches = _patches(git, series, notes)
         pinned, pins = _pin(project, release, version, store)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 
 from ..git import EMPTY_TREE, Git, GitFailed
 from ..ladder import climb, verify
@@ -107,8 +108,14 @@ class Judge:
         sections = patch.content.sections
         merge = merge_trees(self.git, before.tree, current, after.tree)
         plain = self._apply(patch, current)
-        if plain is None and self._is_there(patch, here):
-            rows = [FileRow(section.new_path, Kind.UPSTREAMED) for section in sections]
+        without = self._without(patch, here) if plain is None else None
+        if without is not None:
+            steps = self._steps(without, current)
+            sources = (before, after, self._on_new(without), here)
+            rows = [
+                self._placed(FileRow(section.new_path, Kind.UPSTREAMED), sections, sources, steps)
+                for section in sections
+            ]
             self._provenance.follow(patch, before)
             return Carried(_row(patch, rows), current, Merge(current, {}))
         if merge.conflicts and plain is not None:
@@ -117,7 +124,13 @@ class Judge:
         hunkwise = Hunkwise(self.git, patch.number, before, here, self._provenance)
         for section in sections:
             target = self._target(section, here)
-            if target in merge.conflicts or self._provenance.failed_in(section.new_path):
+            if why := self._in_the_way(section):
+                # The file would replace upstream's, which may well be outside the scope.
+                self._provenance.fail(patch.number, target, range(len(section.hunks)))
+                rows.append(FileRow(target, Kind.CONFLICT, why))
+                doubtful[target] = None
+                merge = replace(merge, tree=self.git.with_entries(merge.tree, {target: None}))
+            elif target in merge.conflicts or self._provenance.failed_in(section.new_path):
                 row, doubtful[target] = hunkwise.carry(section, target)
                 rows.append(row)
         tree = self.git.with_entries(merge.tree, doubtful) if doubtful else merge.tree
@@ -131,6 +144,18 @@ class Judge:
         gone, look = self._drift.of(after, here, result, _added(steps.values()))
         self._provenance.follow(patch, before)
         return Carried(_row(patch, rows, gone, look), tree, merge)
+
+    def _in_the_way(self, section: Section) -> str:
+        """Why a new file cannot be where the patch puts it, or ''."""
+        if section.old is not None or section.new is None:
+            return ""
+        path = section.new_path
+        if self._new.has_path(path):
+            return "upstream has a folder of this name"
+        for folder in map(str, PurePosixPath(path).parents):
+            if folder in self._new.entries:
+                return f"upstream has a file {folder}, where the patch needs a folder"
+        return ""
 
     def _target(self, section: Section, here: Sources) -> str:
         """The name that the section's file has in the other release."""
@@ -148,21 +173,22 @@ class Judge:
             return None
         return self.git.write_tree(index)
 
-    def _is_there(self, patch: Patch, here: Sources) -> bool:
-        """Whether the patch can be taken back: then upstream has all of it.
+    def _without(self, patch: Patch, here: Sources) -> str | None:
+        """The tree with the patch taken back, None if it cannot be: upstream lacks some of it.
 
         That says nothing of a patch that removes what an earlier one could not bring.
         """
         if any(self._provenance.failed_in(section.new_path) for section in patch.content.sections):
-            return False
+            return None
         targets = {self._target(section, here) for section in patch.content.sections}
         if targets.isdisjoint(here.entries):
-            return False
-        return self._apply(patch, here.tree, reverse=True) is not None
+            return None
+        return self._apply(patch, here.tree, reverse=True)
 
     def _steps(self, old: str, new: str) -> dict[str, Section]:
         """What differs between two trees, by path."""
-        return {section.new_path: section for section in parse_diff(self.git.diff(old, new))}
+        diff = self.git.diff(old, new, text=True)
+        return {section.new_path: section for section in parse_diff(diff)}
 
     def _clean(
         self,

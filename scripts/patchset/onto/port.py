@@ -13,15 +13,15 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from ..errors import UsageError
-from ..git import ABSENT_BLOB, Entry, Git
+from ..git import ABSENT_BLOB, Change, Entry, Git
 from ..merge import BASE, OURS, THEIRS, Merge
 from ..patchfile import split_header
 from ..refresh import MARKER
-from ..root import NOT_SOURCE, locked
+from ..root import NOT_SOURCE, PREFIX, locked
 from ..series import Patch, Series
 from ..upstream import PACKAGE, Project, Release
 from .judge import Judge
@@ -62,11 +62,12 @@ class Notes:
 @dataclass(frozen=True)
 class Progress:
     """What a call has done. rows: of the patches that it has carried. stop: the one that needs a
-    person, None when all are carried."""
+    person, None when all are carried. left_out: the patch of which a person has kept nothing."""
 
     path: Path
     rows: list[PatchRow]
     stop: PatchRow | None
+    left_out: str = ""
 
 
 def folder(project: Project, version: str) -> Path:
@@ -97,6 +98,12 @@ def begin(
                 f"{path} exists: go on with --continue, or give it up with --abort (--onto "
                 f"{target.version})"
             )
+        written = project.root / "patches" / target.version
+        if written.exists():
+            raise UsageError(
+                f"{written} exists, a port to {target.version} could not be written there: move it "
+                "away to carry the series once more"
+            )
         notes = Notes(release.key, series.id, target.version, target.source, target.tree)
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=".port-"))
         try:
@@ -115,13 +122,14 @@ def proceed(
 
     Raises UsageError, with nothing changed, while conflicts are left.
     """
-    with _opened(project, series, version) as (path, notes, store):
+    with _opened(project, release, series, version) as (path, notes, store):
         work = _Work(path, store, series, release, notes)
+        left_out = ""
         if notes.stopped:
-            work.accept()
+            left_out = work.accept()
         elif not begun and len(notes.trees) == len(series.patches):
             raise UsageError(f"all patches are carried in {path}: write the series with --refresh")
-        return work.run()
+        return replace(work.run(), left_out=left_out)
 
 
 def abort(project: Project, version: str) -> Path:
@@ -129,7 +137,10 @@ def abort(project: Project, version: str) -> Path:
     path = folder(project, version)
     if not (path / ".git" / _NOTES).is_file():
         raise UsageError(f"no port to {version} is under way: nothing to give up")
-    shutil.rmtree(path)
+    # At once: what is left of an interrupted removal must not look like a port.
+    gone = Path(tempfile.mkdtemp(dir=path.parent, prefix=".port-"))
+    os.rename(path, gone)
+    shutil.rmtree(gone)
     return path
 
 
@@ -138,7 +149,7 @@ def finished(
     project: Project, release: Release, series: Series, version: str
 ) -> Iterator[tuple[Git, Notes, Store]]:
     """The repository of a port that is done. Raises UsageError when it is not."""
-    with _opened(project, series, version) as (path, notes, store):
+    with _opened(project, release, series, version) as (path, notes, store):
         if notes.stopped or len(notes.trees) < len(series.patches):
             at = series.patches[len(notes.trees)].title
             raise UsageError(
@@ -155,7 +166,9 @@ def finished(
 
 
 @contextmanager
-def _opened(project: Project, series: Series, version: str) -> Iterator[tuple[Path, Notes, Store]]:
+def _opened(
+    project: Project, release: Release, series: Series, version: str
+) -> Iterator[tuple[Path, Notes, Store]]:
     path = folder(project, version)
     try:
         notes = Notes(**json.loads((path / ".git" / _NOTES).read_text(encoding="utf-8")))
@@ -163,13 +176,41 @@ def _opened(project: Project, series: Series, version: str) -> Iterator[tuple[Pa
         raise UsageError(
             f"no port to {version} is under way: begin one with --3way --onto {version}"
         ) from None
+    except (ValueError, TypeError) as problem:
+        raise UsageError(
+            f"{path / '.git' / _NOTES}: not what the port wrote ({problem}): --abort --onto "
+            f"{version} and begin again"
+        ) from None
+    if notes.release != release.key:
+        raise UsageError(
+            f"the port to {version} carries the series of {notes.release}, not of {release.key}: "
+            f"add --release {notes.release}"
+        )
     if notes.series != series.id:
         raise UsageError(
             f"the series was changed since the port to {version} began (it was {notes.series}, is "
             f"{series.id}): restore it, or --abort and begin again"
         )
-    with locked(path), open_store(project, [path / ".git" / "objects"]) as store:
+    with (
+        locked(path),
+        _busy(path / ".git"),
+        open_store(project, [path / ".git" / "objects"]) as store,
+    ):
         yield path, notes, store
+
+
+@contextmanager
+def _busy(git_dir: Path) -> Iterator[None]:
+    """Mark that a run is under way, and clear git's locks if the last one did not end itself."""
+    mark = git_dir / "patchset-busy"
+    if mark.exists():
+        for name in ("index.lock", "HEAD.lock", f"{BRANCH}.lock"):
+            (git_dir / name).unlink(missing_ok=True)
+    mark.touch()
+    try:
+        yield
+    finally:
+        mark.unlink(missing_ok=True)
 
 
 def _save(path: Path, notes: Notes) -> None:
@@ -232,6 +273,10 @@ def _on_disk(git: Git, tree: str) -> str:
     return git.write_tree(index)
 
 
+def _can_carry(change: Change) -> bool:
+    return change.path.startswith(f"{PREFIX}/") and change.new.mode in ("100644", "100755")
+
+
 @dataclass(frozen=True)
 class _Work:
     path: Path
@@ -266,18 +311,38 @@ class _Work:
                 self._commit(git, patch, tree)
         return Progress(self.path, rows, None)
 
-    def accept(self) -> None:
-        """Commit the files on disk as the patch that the port has stopped at."""
+    def accept(self) -> str:
+        """Commit the files on disk as the patch that the port has stopped at.
+
+        Returns its title if nothing of it is in the files, else ''.
+        """
         patch, notes = self.series.patches[len(self.notes.trees)], self.notes
         with self.git() as git:
+            # Files of another commit would be taken for edits, and the patch would undo others.
+            since = ("merge-base", "--is-ancestor", notes.head, "HEAD")
+            if git.run(*since, allow=(0, 1, 128)).returncode:
+                raise UsageError(
+                    f"{self.path}: expected commit {notes.head[:12]} or one on top of it, found "
+                    f"another: if the files are right (say, after an amend), git reset --soft "
+                    f"{notes.head[:12]}, else check that commit out; nothing was changed"
+                )
             tree = _on_disk(git, notes.tree)
             changed = [c for c in git.changes(notes.tree, tree) if c.new is not None]
+            odd = [c.path for c in changed if not _can_carry(c)]
+            changed = [c for c in changed if _can_carry(c)]
             contents = git.blobs(change.new.blob for change in changed)
             marked = [c.path for c in changed if MARKER.search(contents[c.new.blob])]
             if marked:
                 raise UsageError(
                     f"{patch.title}: conflict markers are left in {', '.join(marked)} (in "
                     f"{self.path}): resolve them, then --continue; nothing was changed"
+                )
+            odd += [c.path for c in changed if b"\0" in contents[c.new.blob]]
+            if odd:
+                raise UsageError(
+                    f"{patch.title}: {', '.join(odd)} (in {self.path}): expected text files in "
+                    f"{PREFIX}/, which is all that a patch can hold: move what is not part of it "
+                    "away, then --continue; nothing was changed"
                 )
             as_left = [c.path for c in changed if notes.left.get(c.path) == c.new.blob]
             if as_left:
@@ -288,7 +353,9 @@ class _Work:
                 )
             git.run("read-tree", "--reset", tree)
             git.run("update-index", "-q", "--refresh", allow=(0, 1))
+            empty = tree == notes.tree
             self._commit(git, patch, tree)
+        return patch.title if empty else ""
 
     def _commit(self, git: Git, patch: Patch, tree: str) -> None:
         """Record a patch whose files are on disk: on the branch, and in the notes.

@@ -80,8 +80,10 @@ class Sources:
         return next((p for p in (f"{stem}.py", f"{stem}/__init__.py") if self._entry(p)), None)
 
     def has_folder(self, dotted: str) -> bool:
-        folder = "/".join([PREFIX, *dotted.split(".")])
-        return folder in self._folders or bool(self._beneath and self._beneath.has_folder(dotted))
+        return self.has_path("/".join([PREFIX, *dotted.split(".")]))
+
+    def has_path(self, folder: str) -> bool:
+        return folder in self._folders or bool(self._beneath and self._beneath.has_path(folder))
 
     def has_word(self, name: str) -> bool:
         """Whether an identifier occurs anywhere in the package's Python files of `tree`."""

@@ -87,8 +87,17 @@ def _top_level(tree: ast.AST) -> Iterator[ast.AST]:
     """Every node outside functions and classes, and the definitions themselves."""
     for node in ast.iter_child_nodes(tree):
         yield node
-        if not isinstance(node, (*DEFINITIONS, ast.Lambda)):
+        if isinstance(node, ast.If) and _is_type_checking(node.test):
+            for other in node.orelse:
+                yield other
+                yield from _top_level(other)
+        elif not isinstance(node, (*DEFINITIONS, ast.Lambda)):
             yield from _top_level(node)
+
+
+def _is_type_checking(test: ast.AST) -> bool:
+    """What stands under it is not there at run time."""
+    return getattr(test, "attr", getattr(test, "id", "")) == "TYPE_CHECKING"
 
 
 def _global_reads(table: symtable.SymbolTable) -> set[str]:
@@ -105,7 +114,7 @@ class Used:
     """What the lines that a patch adds to one file take from elsewhere."""
 
     imports: list[tuple[str, str]]
-    """(module, name) of each `from module import name`."""
+    """(module, name) of each `from module import name` and `import module.name`."""
     attributes: set[str]
     """`.name`, and the names of keyword arguments."""
     calls: set[str]
@@ -122,7 +131,13 @@ def used(module: Module, path: str, lines: set[int]) -> Used:
     for node in nodes_on(module.tree, sorted(lines)):
         if getattr(node, "lineno", None) in lines:
             binds |= _binds(node)
-        if isinstance(node, ast.ImportFrom):
+        if isinstance(node, ast.Import):
+            imports += [
+                tuple(alias.name.rsplit(".", 1))
+                for alias in node.names
+                if alias.lineno in lines and alias.name.startswith(f"{PACKAGE}.")
+            ]
+        elif isinstance(node, ast.ImportFrom):
             dotted = _absolute(node, path)
             if dotted.split(".")[0] == PACKAGE:
                 imports += [

@@ -67,7 +67,9 @@ def _of_release(onto: str, store: Store) -> Target:
     elif cached := store.wheels.of_version(onto):
         version, wheel = onto, cached
     else:
-        version, wheel = onto, look_up(onto).wheel
+        # In the index's own words: `v1.0` and `1.*` find a release too.
+        listed = look_up(onto)
+        version, wheel = listed.version, listed.wheel
     return _of_wheel(version, wheel, store.wheels.fetch(version, wheel), store)
 
 
