@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compile `cu128-RELEASE.lock`: what SGLang needs to serve on CUDA 12.8, pinned and hashed.
 
-    python requirements/compile_cu128.py RELEASE          # write the lock
-    python requirements/compile_cu128.py RELEASE --check  # resolve again, compare byte for byte
+    python requirements/compile_cu128.py RELEASE          # write the lock and the .torch file
+    python requirements/compile_cu128.py RELEASE --check  # make both again, compare byte for byte
 
-needs `uv` on PATH, Python 3.11 or newer and a package index, and reads, beside this script,
+needs `uv` on PATH, Python 3.11 or newer with pip, and a package index. Reads, beside this script,
 
 * ``cu128-RELEASE.in``: the release itself, what must be named beside it, and the instant after
   which nothing published counts (a plain date would mean another instant in each time zone),
@@ -14,11 +14,15 @@ The lock is for CPython 3.12 on x86_64 Linux with glibc 2.39 or newer. It has ev
 the release declares, extras aside, and not `sglang` itself: that comes from its pinned wheel
 with the patches on top. Only wheels are listed, never a source archive, and every hash belongs
 to a file that pip can choose there.
+
+``cu128-RELEASE.torch`` has the CUDA packages that this torch's own wheel declares, for the tests
+of the lock (tests/requirements), which need no index.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import subprocess
 import sys
@@ -103,13 +107,39 @@ def requirement(package: dict) -> str:
 
 
 def lock_text(release: str) -> str:
-    header = (
+    return header(release) + "".join(requirement(package) for package in resolve(release))
+
+
+def header(release: str) -> str:
+    return (
         f"# Written by: python requirements/compile_cu128.py {release}\n"
         f"# Edit cu128-{release}.in or .overrides and run it again.\n"
         f"# For CPython 3.{PYTHON_MINOR} on {PLATFORM}. All that sglang {release} declares,\n"
         "# but not sglang itself: that is upstream.toml's pinned wheel, unpacked and patched.\n"
     )
-    return header + "".join(requirement(package) for package in resolve(release))
+
+
+def torch_text(release: str, lock: str) -> str:
+    """What the lock's torch wheel declares of CUDA and Triton, one pin a line, sorted."""
+    version = re.search(r"^torch===(\S+)", lock, re.MULTILINE)[1]
+    flags = ["--quiet", "--dry-run", "--ignore-installed", "--no-deps", "--report=-"]
+    flags += ["--only-binary=:all:", "--implementation=cp", f"--python-version=3.{PYTHON_MINOR}"]
+    flags += ["--platform=manylinux_2_28_x86_64", "--target=/nonexistent"]
+    command = [sys.executable, "-m", "pip", "install", *flags, f"torch==={version}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"compile_cu128.py: expected pip to find torch {version}, found {done.stderr}")
+    [torch] = json.loads(done.stdout)["install"]
+    digest = torch["download_info"]["archive_info"]["hashes"]["sha256"]
+    declared = (row.partition(";") for row in torch["metadata"]["requires_dist"])
+    pins = sorted(
+        name.strip() for name, _, _ in declared if re.match(r"nvidia-|cuda-|triton", name)
+    )
+    return (
+        f"# Written by: python requirements/compile_cu128.py {release}\n"
+        f"# What torch {version} declares of CUDA and Triton; its wheel's sha256:\n"
+        f"# {digest}\n" + "".join(f"{pin}\n" for pin in pins)
+    )
 
 
 def main() -> None:
@@ -117,19 +147,21 @@ def main() -> None:
     parser.add_argument("release", nargs="?", default="0.5.11", help="default: %(default)s")
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     args = parser.parse_args()
-    path = HERE / f"cu128-{args.release}.lock"
-    text = lock_text(args.release)
-    counts = f"{len(re.findall(r'^[a-z]', text, re.MULTILINE))} pins, {text.count('--hash')} hashes"
-    if not args.check:
-        path.write_text(text)
-        print(f"{path.name}: {counts}")
-    elif not path.is_file() or path.read_text() != text:
-        sys.exit(
-            f"compile_cu128.py: expected {path.name} to be what its inputs resolve to, found "
-            f"otherwise; run it without --check and read the difference"
-        )
-    else:
-        print(f"{path.name}: resolves again to the same, {counts}")
+    lock = lock_text(args.release)
+    texts = {"lock": lock, "torch": torch_text(args.release, lock)}
+    for suffix, text in texts.items():
+        path = HERE / f"cu128-{args.release}.{suffix}"
+        pins = len(re.findall(r"^[a-z]", text, re.MULTILINE))
+        if not args.check:
+            path.write_text(text)
+            print(f"{path.name}: {pins} pins, {text.count('--hash')} hashes")
+        elif not path.is_file() or path.read_text() != text:
+            sys.exit(
+                f"compile_cu128.py: expected {path.name} to be what its inputs resolve to, found "
+                f"otherwise; run it without --check and read the difference"
+            )
+        else:
+            print(f"{path.name}: resolves again to the same {pins} pins")
 
 
 if __name__ == "__main__":
