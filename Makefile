@@ -18,13 +18,13 @@ SLOW_TESTS := $(wildcard tests/exactness tests/engine)
 ALL_TESTS := $(filter-out $(SLOW_TESTS),$(patsubst %/,%,$(sort $(wildcard tests/*/)))) $(SLOW_TESTS)
 # These do not depend on the release, so the default one's run is enough.
 ifneq ($(RELEASE),$(DEFAULT_RELEASE))
-TOOL_TESTS := tests/bootstrap tests/ci tests/tool
+TOOL_TESTS := $(addprefix tests/,bootstrap ci requirements signatures tool)
 endif
 TESTS ?= $(filter-out $(EXCEPT) $(TOOL_TESTS),$(ALL_TESTS))
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "  RELEASE=R, one of: $(strip $(shell scripts/releases.sh)) (default: $(DEFAULT_RELEASE))"
 
 .PHONY: bootstrap
@@ -60,6 +60,10 @@ models: bootstrap ## train the tiny model pair again
 .PHONY: bench
 bench: bootstrap ## measure the sampled verify step, into build/bench
 	@$(VENV_PYTHON) -m bench.sampling $(BENCH_ARGS)
+
+.PHONY: cu128-check
+cu128-check: bootstrap ## install the CUDA 12.8 lock (11 GB) and load what it can without a GPU
+	@ci/cu128_check.sh
 
 .PHONY: clean
 clean: ## remove caches and build/
