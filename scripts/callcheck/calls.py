@@ -174,15 +174,42 @@ class _Types:
         for node in ast.walk(self.function):
             if isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == [name]:
                 return self.of(node.value, depth + 1)
+            if isinstance(node, ast.For) and (
+                found := self._of_loop(name, node.target, node.iter, depth + 1)
+            ):
+                return found
+        return None
+
+    def _of_loop(
+        self, name: str, target: ast.expr, values: ast.expr, depth: int
+    ) -> Definition | None:
+        """The class of `name` in `for target in values`, through enumerate and zip."""
+        if isinstance(target, ast.Tuple) and isinstance(values, ast.Call):
+            called, given = ast.unparse(values.func), values.args
+            given = [None, *given] if called == "enumerate" else given if called == "zip" else []
+            for part, value in zip(target.elts, given):  # noqa: B905 - zip may have *rest
+                if value is not None and (found := self._of_loop(name, part, value, depth)):
+                    return found
+        elif isinstance(values, ast.Attribute) and ast.unparse(target) == name:
+            owner = self.of(values.value, depth)
+            return _attribute(owner, values.attr, item=True) if owner else None
         return None
 
 
-def _annotated(module: Module, annotation: ast.expr) -> Definition | None:
-    """The class of the tree that an annotation names: C, "C", Optional[C], C | None."""
+def _annotated(module: Module, annotation: ast.expr, item: bool = False) -> Definition | None:
+    """The class of the tree that an annotation names: C, "C", Optional[C], C | None.
+
+    item: the class of the elements instead, of List[C] or list[C].
+    """
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         annotation = ast.parse(annotation.value, mode="eval").body
-    if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "Optional":
-        return _annotated(module, annotation.slice)
+    if isinstance(annotation, ast.Subscript):
+        outer = ast.unparse(annotation.value)
+        if outer == "Optional":
+            return _annotated(module, annotation.slice, item)
+        return _annotated(module, annotation.slice) if item and outer in ("List", "list") else None
+    if item:
+        return None
     if isinstance(annotation, ast.BinOp):
         return _annotated(module, annotation.left)
     if isinstance(annotation, ast.Name):
@@ -197,16 +224,20 @@ def _result(function: Definition) -> Definition | None:
     return _annotated(function.module, returns) if returns else None
 
 
-def _attribute(owner: Definition, name: str) -> Definition | None:
-    """The class of an attribute: an annotated field, property, or `self.name = ...`."""
+def _attribute(owner: Definition, name: str, item: bool = False) -> Definition | None:
+    """The class of an attribute, or of its items: an annotated field, a property, or
+    `self.name = ...`.
+    """
     for definition in ancestry(owner)[0]:
         for node in definition.node.body:
             if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == name:
-                return _annotated(definition.module, node.annotation)
+                return _annotated(definition.module, node.annotation, item)
+            if item:
+                continue
             if isinstance(node, Function) and node.name == name:
                 return _result(Definition(definition.module, node))
         for function in definition.node.body:
-            if not isinstance(function, Function):
+            if item or not isinstance(function, Function):
                 continue
             types = _Types(definition.module, definition.node, function)
             for node in ast.walk(function):

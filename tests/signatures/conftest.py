@@ -17,7 +17,7 @@ UPSTREAM = {
     "pool.py": """
 from __future__ import annotations
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import List, Optional
 
 class Pool:
     def __init__(self, size, *, device="cpu"):
@@ -42,6 +42,7 @@ class PagedPool(Pool):
 class Batch:
     pool: PagedPool
     mask: Optional[list] = None
+    pools: Optional[List[Pool]] = None
     spare: list = field(default_factory=list)
     hidden: int = field(init=False, default=0)
 """,

@@ -43,6 +43,11 @@ MISFITS = {
     "a class method's": (POOL + "Pool.empty(1)", "too many positional"),
     "self's": (POOL + "class M(Pool):\n    def g(self):\n        self.free(1, 2)", "too many"),
     "super's": (POOL + "class M(Pool):\n    def g(self):\n        super().free()", "missing a"),
+    "a loop's": (
+        POOL
+        + "def f(b: Batch):\n    for i, (n, p) in enumerate(zip(a, b.pools)):\n        p.free()",
+        "missing a required",
+    ),
     "a field": (POOL + "Batch(pool=1, masks=2)", "unexpected keyword"),
     "a field that is not taken": (POOL + "Batch(1, hidden=2)", "unexpected keyword"),
     "a result's method": (POOL + "def f():\n    p = Pool(1)\n    p.free()", "missing a required"),

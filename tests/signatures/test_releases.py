@@ -23,6 +23,7 @@ EXPECTED = {
     "assign_req_to_token_pool_func",
     "multinomial_with_seed",
     "DFlashVerifyInput.prepare_for_verify",
+    "Req.finished",
     "get_config",
     WALK,
 }
@@ -45,6 +46,11 @@ MUTANTS = {
         "sglang/srt/speculative/ddtree_draft.py",
         r"get_global_server_args\(\)",
         "get_global_server_args(0)",
+    ),
+    "method that upstream lacks": (
+        "sglang/srt/speculative/ddtree_verify.py",
+        r"req\.update_spec_\w+_histogram\(",
+        "req.update_histogram(",
     ),
     "name that upstream lacks": (
         "sglang/srt/speculative/ddtree_verify.py",
