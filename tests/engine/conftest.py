@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pytest
 from support.cases import NEW_TOKENS, ending, stopping_cases
 from support.engine import PoolState, Request
+from support.seeded import DETERMINISTIC, answer, requests
 
 from models.dflash_reference import DFlashDrafter
 
@@ -52,6 +53,19 @@ def dflash(host, trained, prompts) -> tuple[Baseline, list[dict], dict]:
         engine.configure(record_hidden=True)
         baseline = run_baseline(engine, prompts)
         return baseline, engine.steps(), engine.hidden_rows()
+
+
+@pytest.fixture(scope="session")
+def seeded(host, trained, prompts) -> tuple[list[list[int]], list[list[int]]]:
+    """Seeded answers without speculation: in one batch, and alone."""
+    arguments = {"model_path": str(trained.target), "disable_overlap_schedule": True}
+    with host.engine(**arguments, **DETERMINISTIC) as engine:
+        together = answer(engine, prompts, requests())
+        alone = [
+            answer(engine, [prompts[i % len(prompts)]], [params])[0]
+            for i, params in enumerate(requests())
+        ]
+    return together, alone
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 import torch
 from sglang.srt import utils
+from sglang.srt.distributed import parallel_state
 from sglang.srt.mem_cache import memory_pool, memory_pool_host
 from sglang.srt.model_executor.model_runner import ModelRunner
 from sglang.srt.server_args import ServerArgs
@@ -128,6 +129,24 @@ def test_kv_copy_kernel_is_set_up_unless_the_native_copy_is_chosen(monkeypatch, 
         enable_kv_cache_copy=True,
     )
     assert bool(calls) == warmed_up
+
+
+@pytest.mark.parametrize(("device", "direct"), [("cpu", True), ("meta", False)])
+def test_only_cpu_tensors_are_gathered_without_the_custom_op(monkeypatch, device, direct):
+    """The op has no CPU kernel; DFLASH calls it with --tp-size above 1."""
+    calls = []
+    monkeypatch.setattr(
+        parallel_state,
+        "reg_all_gather_into_tensor",
+        lambda output, input, group_name: calls.append(f"op in {group_name}"),
+    )
+    group = SimpleNamespace(
+        unique_name="tp:0", _all_gather_into_tensor=lambda output, input: calls.append("direct")
+    )
+    parallel_state.GroupCoordinator.all_gather_into_tensor(
+        group, torch.empty(4, device=device), torch.empty(2, device=device)
+    )
+    assert calls == ["direct" if direct else "op in tp:0"]
 
 
 class RecordingModule(ModuleType):

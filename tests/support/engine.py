@@ -234,25 +234,26 @@ class Engine:
         """Drop the radix cache; False if a request is still running."""
         return self._host.call("flush_cache")
 
-    def pool_state(self) -> PoolState:
-        """Count the KV slots in the scheduler's process."""
-        return PoolState(**json.loads(self._probe("pool").read_text()))
+    def pool_state(self, rank: int = 0) -> PoolState:
+        """Count the KV slots in the process of a tensor-parallel rank."""
+        return PoolState(**json.loads(self._probe("pool", rank).read_text()))
 
     def configure(self, mode: str | None = None, record_hidden: bool = False) -> None:
         """Clear the probe's log, choose a mode of `probe/modes.py`, and what is recorded."""
         self._probe("configure", mode=mode, record_hidden=record_hidden)
 
-    def steps(self) -> list[dict]:
-        """The probe's log of verify steps since `configure`, see `probe/engine_probe.py`."""
-        return json.loads(self._probe("steps").read_text())
+    def steps(self, rank: int = 0) -> list[dict]:
+        """A rank's log of verify steps since `configure`, see `probe/engine_probe.py`."""
+        return json.loads(self._probe("steps", rank).read_text())
 
     def hidden_rows(self) -> dict[tuple[str, int], torch.Tensor]:
         """What the drafter was fed since `configure`: (rid, position) to a row [features]."""
         return torch.load(self._probe("hidden"))
 
-    def _probe(self, operation: str, **arguments: Any) -> Path:
+    def _probe(self, operation: str, rank: int = 0, **arguments: Any) -> Path:
+        """Ask the probe of every rank; the file that `rank` has written."""
         handle, path = tempfile.mkstemp(dir=self._host.directory)
         os.close(handle)
         arguments |= {"operation": operation, "path": path}
         self._host.call("rpc", method="ddtree_probe", arguments=arguments)
-        return Path(path)
+        return Path(f"{path}.{rank}")

@@ -30,6 +30,8 @@ class Log:
         chain: the drafter's most probable token at each drafted position.
         accepted: accepted draft tokens; the step commits one token more.
         tree: tokens, parents and valid nodes of the draft tree; None for DFLASH.
+        own, agreed: accepted nodes and the bonus token that this rank chose, and that all ranks
+            commit; with tensor parallelism only.
     `hidden` maps (rid, position) to the row of target features that the drafter was fed.
     """
 
@@ -81,6 +83,10 @@ def patch_scheduler(module) -> None:
     """Give the scheduler its probe method."""
 
     def ddtree_probe(scheduler, operation: str, path: str, **arguments) -> None:
+        from sglang.srt.distributed import get_tensor_model_parallel_rank
+
+        # Called on every rank; each writes a file of its own.
+        path += f".{get_tensor_model_parallel_rank()}"
         if operation == "configure":
             configure(**arguments)
         elif operation == "hidden":
@@ -181,9 +187,23 @@ def patch_worker(worker_module) -> None:
             result = forward(self, batch, **kwargs)
             if len(LOG.steps) > known:
                 LOG.steps[-1]["accepted"] = accepted_per_request(result)
+                LOG.steps[-1].update(seen.pop("ranks", {}))
             return result
 
         return forward_step
+
+    def log_broadcast(broadcast):
+        def broadcast_paths(paths):
+            def chosen(paths):
+                _, accept_lens, bonus = paths
+                return list(zip(accept_lens.tolist(), bonus.tolist(), strict=True))
+
+            own = chosen(paths)
+            paths = broadcast(paths)
+            seen["ranks"] = {"own": own, "agreed": chosen(paths)}
+            return paths
+
+        return broadcast_paths
 
     def keep_positions(append):
         def append_rows(self, ctx_hidden, ctx_positions, ctx_cache_loc):
@@ -205,6 +225,8 @@ def patch_worker(worker_module) -> None:
 
     if drafts_trees:
         wrap(worker_module, "compute_ddtree_topk", log_top1)
+    if hasattr(info_module, "broadcast_ddtree_paths"):  # since 0090
+        wrap(info_module, "broadcast_ddtree_paths", log_broadcast)
     wrap(worker, "_prepare_for_speculative_decoding", log_draft)
     wrap(worker, "forward_batch_generation", log_accepted)
     wrap(worker, "_append_target_hidden_sequential", keep_positions)

@@ -13,6 +13,7 @@ MODES = (
     "positions_by_index",  # a node's position is prefix + index instead of prefix + depth
     "hidden_of_wrong_rows",  # the drafter is fed the rows of nodes 0..n-1
     "leak_a_slot",  # one rejected slot a step is not freed
+    "rank_1_strays",  # rank 1 accepts nothing and takes token 0 for the bonus
 )
 CURRENT: str | None = None
 
@@ -46,6 +47,20 @@ class LeakyAllocator:
 
     def free(self, slots: torch.Tensor) -> None:
         self._allocator.free(slots[1:])
+
+
+def may_stray(choose):
+    """`choose` paths, but for rank 1 in the mode that lets it stray."""
+    from sglang.srt.distributed import get_tensor_model_parallel_rank
+
+    def choose_paths(*args, **kwargs):
+        accepted_paths, accept_lens, bonus = choose(*args, **kwargs)
+        if CURRENT == "rank_1_strays" and get_tensor_model_parallel_rank() == 1:
+            accepted_paths[:, 1:] = -1
+            accept_lens, bonus = torch.zeros_like(accept_lens), torch.zeros_like(bonus)
+        return accepted_paths, accept_lens, bonus
+
+    return choose_paths
 
 
 def patch(worker_module, info_module) -> None:
@@ -86,3 +101,5 @@ def patch(worker_module, info_module) -> None:
     worker_module.compute_ddtree_topk = compute_ddtree_topk
     worker_module.compile_ddtree_positions = compile_ddtree_positions
     info_module.commit_ddtree_paths = commit_ddtree_paths
+    for name in {"walk_ddtree", "sample_ddtree_paths"} & vars(info_module).keys():
+        setattr(info_module, name, may_stray(getattr(info_module, name)))
