@@ -25,7 +25,7 @@ def test_the_defaults_fit():
     """The fields exist in this release, with the defaults that a tree needs."""
     fields = ServerArgs.__dataclass_fields__
     assert {name: fields[name].default for name in FITTING} == FITTING
-    check_ddtree_tensor_parallel(SimpleNamespace(**FITTING))
+    check_ddtree_tensor_parallel(SimpleNamespace(tp_size=2, **FITTING))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,9 @@ def test_the_defaults_fit():
 )
 def test_ranks_that_see_some_tokens_only_are_refused(changes, flag):
     with pytest.raises(ValueError, match=f"DDTREE does not support {flag}"):
-        check_ddtree_tensor_parallel(SimpleNamespace(**FITTING | changes))
+        check_ddtree_tensor_parallel(SimpleNamespace(tp_size=2, **FITTING | changes))
+    # With one rank there is nothing to spread, and such a flag changes nothing.
+    check_ddtree_tensor_parallel(SimpleNamespace(tp_size=1, **FITTING | changes))
 
 
 @pytest.mark.parametrize(
