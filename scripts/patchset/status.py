@@ -28,6 +28,7 @@ def as_json(root: Root, series: Series, release: Release, found: Survey) -> str:
     return json.dumps(
         {
             "release": release.key,
+            "series": series.id,
             "root": str(root.path),
             "kind": found.kind,
             "level": None if level is None else names[level],

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a server may write: a container may be read-only, and run under any user's number."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import MutableMapping
+from pathlib import Path
+
+from .refusal import Refusal
+
+
+def _writable(folder: Path) -> bool:
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+
+
+def temporary(environ: MutableMapping[str, str]) -> Path:
+    """The folder for sockets and small files.
+
+    Raises:
+        Refusal: it cannot be written.
+    """
+    folder = Path(environ.get("TMPDIR") or "/tmp")
+    if not _writable(folder):
+        raise Refusal(
+            f"temporary folder: expected to be able to write to {folder}, found that it is not so; "
+            f"add --tmpfs {folder}"
+        )
+    return folder
+
+
+def settle_home(environ: MutableMapping[str, str]) -> str | None:
+    """Move HOME into the temporary folder where it cannot be written; returns why, in words.
+
+    Compiled kernels are kept below HOME. A cache of models that is mounted there stays in use.
+    """
+    home = Path(environ.get("HOME") or "/nonexistent")
+    if _writable(home):
+        return None
+    cache = home / ".cache" / "huggingface"
+    if "HF_HOME" not in environ and cache.is_dir() and (_writable(cache) or any(cache.iterdir())):
+        environ["HF_HOME"] = str(cache)
+    new = temporary(environ) / "home"
+    new.mkdir(exist_ok=True)
+    environ["HOME"] = str(new)
+    return f"HOME {new}: {home} cannot be written; what is kept there is lost with the container"
