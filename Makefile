@@ -45,7 +45,7 @@ test: bootstrap ## run the tests (TESTS=DIR, EXCEPT=DIR and PYTEST_ARGS="-x -k n
 
 # The tools are the default release's, whatever RELEASE says: findings must not depend on it.
 .PHONY: lint
-lint: ## check Python, shell, patches and the names in patched upstream files, of all releases
+lint: ## check Python, shell, Dockerfile, patches and names in patched files, of all releases
 	@scripts/bootstrap.sh
 	@scripts/lint.sh
 
@@ -64,6 +64,20 @@ bench: bootstrap ## measure the sampled verify step, into build/bench
 .PHONY: cu128-check
 cu128-check: bootstrap ## install the CUDA 12.8 lock (11 GB) and load what it can without a GPU
 	@ci/cu128_check.sh
+
+# The same file for both profiles, and for CI: only build arguments differ.
+PROFILE ?= cu128
+IMAGE ?= sglang-ddtree:$(RELEASE)-$(PROFILE)
+.PHONY: image
+image: ## build the image that `docker run` serves (PROFILE=cu128 or cpu, IMAGE=name)
+	@docker buildx build --load --tag $(IMAGE) --build-arg PROFILE=$(PROFILE) \
+	  --build-arg RELEASE=$(RELEASE) \
+	  --build-arg SERIES_ID="$$(cd scripts && python3 -m container.series_id $(RELEASE))" \
+	  $(IMAGE_ARGS) .
+
+.PHONY: image-check
+image-check: bootstrap ## build the CPU image without Docker and check what it does (root, Debian)
+	@ci/container.sh $(IMAGE_CHECK_ARGS)
 
 .PHONY: clean
 clean: ## remove caches and build/
