@@ -56,7 +56,7 @@ def resolve(sources: list[Path], exclude_newer: str) -> list[dict]:
 def installable(wheel_name: str) -> bool:
     """Whether some supported Python on x86_64 glibc Linux can install a wheel of this name."""
     python, abi, platform = wheel_name.removesuffix(".whl").split("-")[-3:]
-    if "musllinux" in platform:
+    if "musllinux" in platform and "manylinux" not in platform:
         return False
     if abi == "none":
         return "py3" in python.split(".") or python in PYTHONS

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Check Python, shell scripts, the patch series, and the names used in patched upstream files.
+# Check Python, shell scripts, Dockerfile, the series, and the names in patched upstream files.
 # Every check runs, also after one has failed. Exit code: 0 clean, 1 findings, 2 no tools.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 RUFF=.venv/bin/ruff
 SHELLCHECK=.venv/bin/shellcheck
+HADOLINT=.venv/bin/hadolint
 FAILED=0
 
 check() { # TITLE COMMAND...
@@ -50,7 +51,7 @@ undefined_names() { # RELEASE
         --select F821 --ignore-noqa "${files[@]}"
 }
 
-for tool in "$RUFF" "$SHELLCHECK"; do
+for tool in "$RUFF" "$SHELLCHECK" "$HADOLINT"; do
     [[ -x $tool ]] || {
         echo "lint: expected $tool, found none; run 'make lint' or scripts/bootstrap.sh" >&2
         exit 2
@@ -61,6 +62,7 @@ check "ruff check" "$RUFF" check --quiet --output-format concise .
 check "ruff format" "$RUFF" format --quiet --check .
 mapfile -t scripts < <(shell_scripts)
 check "shellcheck (${#scripts[@]} files)" "$SHELLCHECK" --external-sources "${scripts[@]}"
+check "hadolint" "$HADOLINT" Dockerfile
 for folder in patches/*/; do
     release=$(basename "$folder")
     check "series of $release" scripts/apply_patches.sh --release "$release" --lint --quiet

@@ -30,6 +30,7 @@ def tree(tmp_path: Path) -> Path:
     for path in ("pyproject.toml", "scripts/lint.sh"):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         shutil.copy(REPOSITORY / path, tmp_path / path)
+    (tmp_path / "Dockerfile").write_text("FROM debian:12.1\n")
     (tmp_path / "scripts/apply_patches.sh").write_text("#!/bin/bash\nexit 0\n")
     (tmp_path / "scripts/apply_patches.sh").chmod(0o755)
     (tmp_path / "patches/9.9.9").mkdir(parents=True)
@@ -53,6 +54,13 @@ def test_a_clean_tree_passes(tree):
     result = lint(tree)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "undefined names in the patched files of 9.9.9" in result.stdout
+
+
+def test_a_finding_in_dockerfile_is_found(tree):
+    (tree / "Dockerfile").write_text("FROM debian:12.1\nRUN cd /srv\n")
+    result = lint(tree)
+    assert result.returncode == 1
+    assert "DL3003" in result.stdout
 
 
 @pytest.mark.parametrize("line", ["print(gone)", "print(gone)  # noqa", "def f(x: Gone): ..."])
