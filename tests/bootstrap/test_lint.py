@@ -34,6 +34,7 @@ def tree(tmp_path: Path) -> Path:
     (tmp_path / "scripts/apply_patches.sh").write_text("#!/bin/bash\nexit 0\n")
     (tmp_path / "scripts/apply_patches.sh").chmod(0o755)
     (tmp_path / "patches/9.9.9").mkdir(parents=True)
+    (tmp_path / "patches/9.9.9/series").write_text("# order\n0010-hook.patch\n")
     (tmp_path / "patches/9.9.9/0010-hook.patch").write_text(PATCH)
     write(tmp_path, "sglang/9.9.9/python/sglang/hook.py", "import os\nprint(os.sep)\n")
     write(tmp_path, "sglang/9.9.9/python/sglang/upstream.py", "print(not_ours_to_mend)\n")
@@ -99,6 +100,7 @@ def test_a_release_that_is_not_unpacked_is_unpacked(tree):
 @pytest.mark.parametrize("patch", ["no patch at all\n", PATCH.replace("+1,2", "+1,9")])
 def test_a_patch_that_cannot_be_read_is_found(tree, patch):
     (tree / "patches/9.9.9/0020-broken.patch").write_text(patch)
+    write(tree, "patches/9.9.9/series", "0010-hook.patch\n0020-broken.patch\n")
     assert lint(tree).returncode == 1
 
 
