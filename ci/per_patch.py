@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -32,6 +31,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from cpu_profile.environment import set_environment  # noqa: E402
 from patchset.errors import PatchsetError  # noqa: E402
+from patchset.patchfile import SEPARATOR, split_trailers, trailer_words  # noqa: E402
 from patchset.root import open_materialised  # noqa: E402
 from patchset.series import Patch, load  # noqa: E402
 from patchset.upstream import Project  # noqa: E402
@@ -54,9 +54,9 @@ class Tests:
 
 def tests_of(patch: Patch) -> Tests:
     """The tests that a patch names. Raises Failed unless all its test files are among them."""
-    header = patch.content.header.decode()
-    values = re.findall(r"^Test: *(.*)$", header, re.MULTILINE)
-    named = [word for value in values for word in re.split(r"[\s,]+", value) if word]
+    message = patch.content.header.decode().removesuffix(SEPARATOR.decode())
+    _, trailers = split_trailers(message)
+    named = trailer_words(trailers, "Test")
     own = {str(p.relative_to(ROOT)) for p in files_in(UNIT_TESTS, f"test_{patch.number}_*.py")}
     unit = [path for path in named if path.startswith(f"{UNIT_TESTS}/")]
     if not own:

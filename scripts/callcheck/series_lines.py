@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-import re
-
+from patchset.patchfile import added_lines, parse_diff
 from patchset.root import PREFIX, open_materialised
 from patchset.series import load
 from patchset.upstream import Project, Release
-
-_HUNK = re.compile(rb"^@@ -\S+ \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 
 
 def series_lines(project: Project, release: Release) -> dict[str, set[int]]:
@@ -23,16 +20,6 @@ def series_lines(project: Project, release: Release) -> dict[str, set[int]]:
     paths = sorted(path for path in touched if path.endswith(".py"))
     with open_materialised(project, release) as root:
         after = root.snapshot(paths).tree
-        return {
-            path.removeprefix(f"{PREFIX}/"): _added(
-                root.git.run("diff", "-U0", "--no-renames", root.base, after, "--", path).stdout
-            )
-            for path in paths
-        }
-
-
-def _added(diff: bytes) -> set[int]:
-    lines: set[int] = set()
-    for start, count in _HUNK.findall(diff):
-        lines.update(range(int(start), int(start) + int(count or 1)))
-    return lines
+        sections = parse_diff(root.git.diff(root.base, after, text=True))
+    added = added_lines(sections)
+    return {path.removeprefix(f"{PREFIX}/"): added.get(path, set()) for path in paths}

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from patchset.onto.syntax import imported_module
+
 from .signature import Function, of_function, without_first
 
 Node = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -165,11 +167,8 @@ def _bindings(node: ast.AST, module: Module) -> Iterator[tuple[str, Binding]]:
 
 
 def _origin(node: ast.ImportFrom, module: Module) -> str:
-    if not node.level:
-        return node.module or ""
     parts = module.name.split(".")
-    package = parts if module.path.name == "__init__.py" else parts[:-1]
-    return ".".join([*package[: len(package) - node.level + 1], *filter(None, [node.module])])
+    return imported_module(node, parts if module.path.name == "__init__.py" else parts[:-1])
 
 
 @dataclass(eq=False)

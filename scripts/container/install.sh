@@ -37,7 +37,7 @@ fail() { # CODE MESSAGE
 source "$ROOT/scripts/cpu_profile/venv.sh"
 
 packages() {
-    local lock=$ROOT/requirements/cu128-$RELEASE.lock site
+    local lock=$ROOT/requirements/cu128-$RELEASE.lock
     if [[ $PROFILE == cu128 ]]; then
         [[ -f $lock ]] ||
             fail 2 "packages: expected requirements/${lock##*/}, found none; choose another RELEASE or PROFILE"
@@ -53,8 +53,7 @@ packages() {
         choose_torch
         install_packages -r "$CPU_TXT" -r "$(torch_txt "$TORCH_BUILD")"
     fi
-    site=$("$VENV_PYTHON" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-    links "$TORCH_BUILD" >"$site/sglang-ddtree.pth"
+    link_sources
     say "compiling the packages"
     # Some packages ship files that are no Python 3; nobody imports them.
     "$VENV_PYTHON" -m compileall -qq -j 0 "$VENV/lib" || true

@@ -95,11 +95,16 @@ check_torch_fits() {
     say "pip finds only the CUDA build of torch, which runs on a CPU as well: about 3 GB to download"
 }
 
-fill_venv() {
+# Makes the environment's Python import SGLang and scripts/ from this checkout.
+link_sources() {
     local site
-    install_packages -r "$CPU_TXT" -r "$DEV_TXT" -r "$(torch_txt "$TORCH_BUILD")"
     site=$("$VENV_PYTHON" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
     links "$TORCH_BUILD" >"$site/sglang-ddtree.pth"
+}
+
+fill_venv() {
+    install_packages -r "$CPU_TXT" -r "$DEV_TXT" -r "$(torch_txt "$TORCH_BUILD")"
+    link_sources
     rm -rf "$VENV/tmp"
     unset TMPDIR
     fingerprint "$(python_version "$VENV_PYTHON")" >"$STATE.new"

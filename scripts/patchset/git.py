@@ -138,10 +138,9 @@ class Git:
         self._objects = scratch / "objects"
         self._objects.mkdir()
         self._env["GIT_OBJECT_DIRECTORY"] = str(self._objects)
-        self.lenders = tuple(borrowed)
-        self._env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = ":".join(
-            _quoted(folder) for folder in (git_dir / "objects", *self.lenders)
-        )
+        self.readable = (git_dir / "objects", *borrowed)
+        """Objects folders beside the one of this run."""
+        self._env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = ":".join(map(_quoted, self.readable))
 
     def create(self) -> None:
         """Make an empty repository at `git_dir`."""

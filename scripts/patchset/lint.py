@@ -9,7 +9,14 @@ from pathlib import Path
 
 from .git import ABSENT_BLOB
 from .ladder import same_state
-from .patchfile import PatchFile, PatchFormatError, Section, parse
+from .patchfile import (
+    PatchFile,
+    PatchFormatError,
+    Section,
+    parse,
+    split_trailers,
+    trailer_words,
+)
 from .refresh import TODO
 from .root import PREFIX
 from .series import BESIDE, LISTED, Patch, parse_lock, series_names
@@ -22,7 +29,6 @@ _HEADER = re.compile(
     rb"\n(?P<message>.*\n)---\n",
     re.DOTALL,
 )
-_TRAILER = re.compile(r"([A-Z][A-Za-z-]*): *(.*)")
 _REQUIRED = ("Forwarded", "Depends", "Test", "Remove-When")
 _MARKERS = (b"<<<<<<<", b">>>>>>>", b"|||||||")
 
@@ -143,28 +149,20 @@ def _check_header(content: PatchFile, project: Path, earlier: list[str] | None) 
         message = found["message"].decode("utf-8")
     except UnicodeDecodeError:
         return ["the header is not UTF-8"]
-    body, _, last = message.strip("\n").rpartition("\n\n")
-    trailers: dict[str, list[str]] = {}
-    for line in last.split("\n"):
-        if row := _TRAILER.fullmatch(line):
-            trailers.setdefault(row[1], []).append(row[2].strip())
+    body, trailers = split_trailers(message)
     findings = []
     if not body.strip() or TODO in body:
         findings.append("the message does not say why the patch is needed")
     findings += [
         f"trailer '{key}:' is missing" for key in _REQUIRED if not any(trailers.get(key, []))
     ]
-    for number in _words(trailers.get("Depends", [])):
+    for number in trailer_words(trailers, "Depends"):
         if number != "none" and earlier is not None and number not in earlier:
             findings.append(f"Depends: '{number}' is neither an earlier patch nor 'none'")
-    for path in _words(trailers.get("Test", [])):
+    for path in trailer_words(trailers, "Test"):
         if not (project / path.split("::")[0]).exists():
             findings.append(f"Test: {path} does not exist")
     return findings
-
-
-def _words(values: list[str]) -> list[str]:
-    return [word for value in values for word in re.split(r"[\s,]+", value) if word]
 
 
 def _check_diff(content: PatchFile) -> list[str]:

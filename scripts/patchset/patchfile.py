@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from .git import ABSENT_BLOB, Change, Entry
@@ -18,6 +19,7 @@ SEPARATOR = b"---\n"
 _HUNK = re.compile(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _INDEX = re.compile(rb"^index ([0-9a-f]+)\.\.([0-9a-f]+)(?: (\d{6}))?$")
 _ESCAPED = re.compile(rb'\\([0-7]{3}|[abtnvfr"\\])')
+_TRAILER = re.compile(r"([A-Z][A-Za-z-]*): *(.*)")
 _SIGNATURE = b"-- \n"
 _GIT_VERSION = re.compile(rb"\d+(\.\w+)+( \([^\n]*\))?\n")
 _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
@@ -114,6 +116,21 @@ def split_header(data: bytes) -> tuple[bytes, bytes]:
     return data[:end], data[end:]
 
 
+def split_trailers(message: str) -> tuple[str, dict[str, list[str]]]:
+    """(text, values of the `Key: value` lines in the last paragraph, by key)."""
+    body, _, last = message.strip("\n").rpartition("\n\n")
+    trailers: dict[str, list[str]] = {}
+    for line in last.split("\n"):
+        if row := _TRAILER.fullmatch(line):
+            trailers.setdefault(row[1], []).append(row[2].strip())
+    return body, trailers
+
+
+def trailer_words(trailers: dict[str, list[str]], key: str) -> list[str]:
+    """What the values of one key list, between commas and blanks."""
+    return [word for value in trailers.get(key, []) for word in re.split(r"[\s,]+", value) if word]
+
+
 def parse(data: bytes) -> PatchFile:
     """Read a patch file. Raises PatchFormatError on anything that git would skip or guess."""
     if not data.endswith(b"\n"):
@@ -125,6 +142,11 @@ def parse(data: bytes) -> PatchFile:
 def parse_diff(diff: bytes) -> list[Section]:
     """Read a diff without a header; an empty one has no sections."""
     return _Parser(b"", diff).parse().sections if diff else []
+
+
+def added_lines(sections: Iterable[Section]) -> dict[str, set[int]]:
+    """The numbers (from 1) of the lines that each file has gained, by path."""
+    return {s.new_path: {n for hunk in s.hunks for n, _ in hunk.numbered(b"+")} for s in sections}
 
 
 class _Parser:

@@ -73,7 +73,7 @@ def refresh(root: Root, series: Series, found: Survey, number: str, new: str) ->
         raise UsageError(
             "the series was changed since it was applied: first --refresh alone, then apply"
         )
-    exported = _export(git, patches, trees)
+    exported = export_patches(git, patches, trees)
     # A shared patch that changes becomes the series' own.
     exported = [
         patch if patch.data == old.data else replace(patch, lender="")
@@ -190,7 +190,7 @@ def _place(git: Git, tree: str, patch: Patch) -> str:
     return "the hunks touch the same lines"
 
 
-def _export(git: Git, patches: list[Patch], trees: list[str]) -> list[Patch]:
+def export_patches(git: Git, patches: list[Patch], trees: list[str]) -> list[Patch]:
     """The patches for the steps between `trees`, each with the header that it had."""
     exported = []
     for patch, old, new in zip(patches, trees[:-1], trees[1:], strict=True):

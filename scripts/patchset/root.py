@@ -71,13 +71,7 @@ class Root:
             index = self.git.new_index()
         else:
             index = self.git.new_index(seed=self.git.git_dir / "index")
-            self.git.run("update-index", "-q", "--refresh", index=index, allow=(0, 1))
-            exclude = [flag for pattern in NOT_SOURCE for flag in ("-x", pattern)]
-            for listing in (
-                self.git.run("diff-files", "--name-only", "-z", index=index),
-                self.git.run("ls-files", "--others", "-z", *exclude, index=index),
-            ):
-                wanted.update(os.fsdecode(path) for path in listing.stdout.split(b"\0") if path)
+            wanted |= differing(self.git, index)
         self._refuse_folders(wanted)
         self.git.stage(index, sorted(wanted))
         return Snapshot(index, self.git.write_tree(index))
@@ -126,6 +120,17 @@ class Root:
             done = subprocess.run(command, env=environment(), capture_output=True, text=True)
             return done.stdout.strip().removeprefix("v") or None
         return None
+
+
+def differing(git: Git, index: Path) -> set[str]:
+    """Source files of the work tree that are not as `index` has them, or not in it, or gone."""
+    git.run("update-index", "-q", "--refresh", index=index, allow=(0, 1))
+    exclude = [flag for pattern in NOT_SOURCE for flag in ("-x", pattern)]
+    listings = (
+        git.run("diff-files", "--name-only", "-z", index=index),
+        git.run("ls-files", "--others", "-z", *exclude, index=index),
+    )
+    return {os.fsdecode(p) for listing in listings for p in listing.stdout.split(b"\0") if p}
 
 
 def version_in(folder: Path) -> str | None:

@@ -32,11 +32,11 @@ def run_report(
     Returns 0 if all are safe, else the code of "does not apply".
     """
     found = report(project, release, series, onto, checkout)
-    say(as_json(found) if json else as_markdown(found))
+    texts = {".json": as_json(found), ".md": as_markdown(found)}
+    say(texts[".json" if json else ".md"])
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         stem = f"{release.key}-onto-{found.target.version or 'unknown'}"
-        texts = {".json": as_json(found), ".md": as_markdown(found)}
         write_all({output / f"{stem}{end}": f"{text}\n".encode() for end, text in texts.items()})
     return 0 if found.safe else DoesNotApply.exit_code
 

@@ -6,13 +6,14 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from ..errors import UsageError
 from ..git import Git
 from ..index import look_up
 from ..ladder import climb
-from ..patchfile import parse, split_header
+from ..refresh import export_patches
 from ..series import RANGE_DIFF, Locked, Patch, Series, format_lock, write_all
 from ..upstream import Project, Release, Wheel
 from .port import BRANCH, OLD_BRANCH, Notes, abort, finished
@@ -57,18 +58,14 @@ def export(project: Project, release: Release, series: Series, version: str) -> 
 
 def _patches(git: Git, series: Series, notes: Notes) -> list[Patch]:
     """The carried patches, each with its header; those that upstream has are left out."""
-    found = []
-    for patch, old, new in zip(
-        series.patches, [notes.start, *notes.trees], notes.trees, strict=False
-    ):
-        if old == new:
-            continue
-        header, _ = split_header(patch.data)
-        data = header + git.diff(old, new)
-        parse(data)
-        same = data == patch.data
-        found.append(Patch(patch.name, data, (patch.lender or series.folder.name) if same else ""))
-    return found
+    steps = list(zip(series.patches, [notes.start, *notes.trees], notes.trees, strict=False))
+    kept = [(patch, new) for patch, old, new in steps if old != new]
+    carried = [patch for patch, _ in kept]
+    exported = export_patches(git, carried, [notes.start, *(tree for _, tree in kept)])
+    return [
+        replace(new, lender=(old.lender or series.folder.name) if new.data == old.data else "")
+        for old, new in zip(carried, exported, strict=True)
+    ]
 
 
 def _lines(patches: list[Patch]) -> str:

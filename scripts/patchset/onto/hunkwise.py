@@ -12,6 +12,9 @@ from .provenance import Provenance
 from .rows import FileRow, HunkRow, Kind, worst
 from .sources import Sources
 
+Refusal = tuple[Kind, str, tuple[str, ...]]
+"""Class, detail and blockers of a hunk that does not fit."""
+
 
 @dataclass(frozen=True)
 class Hunkwise:
@@ -40,11 +43,15 @@ class Hunkwise:
         ours = self.here.read(target)
         content, fitting, rows = ours, [], []
         for index, hunk in enumerate(section.hunks):
-            row = HunkRow(index + 1, hunk.line, *self._refuse(path, base, ours, fitting, hunk))
-            if row.kind is Kind.MERGED:
-                fitting.append(hunk)
-                content = merge_file(self.git, base, ours, with_hunks(base, fitting))
-                continue
+            refusal = self._blocked(path, base, hunk, b"-", "changes")
+            if refusal is None:
+                merged = merge_file(self.git, base, ours, with_hunks(base, [*fitting, hunk]))
+                if merged is not None:
+                    fitting.append(hunk)
+                    content = merged
+                    continue
+                refusal = self._misfit(path, base, ours, hunk)
+            row = HunkRow(index + 1, hunk.line, *refusal)
             rows.append(row)
             if row.kind is not Kind.UPSTREAMED:
                 self.provenance.fail(self.number, path, [index])
@@ -70,20 +77,19 @@ class Hunkwise:
             return FileRow(path, Kind.BLOCKED, hunks=tuple(rows))
         return FileRow(path, Kind.MISSING, "no such file, and none like it", hunks=tuple(rows))
 
-    def _refuse(
-        self, path: str, base: bytes, ours: bytes, fitting: list[Hunk], hunk: Hunk
-    ) -> tuple[Kind, str, tuple[str, ...]]:
-        """(kind, detail, blockers) of one hunk; MERGED when it fits beside those that do."""
-        removed = self.provenance.of_hunk(path, base, hunk, b"-")
-        if blockers := self.provenance.blockers(removed):
-            return Kind.BLOCKED, f"changes lines of {', '.join(blockers)}", blockers
-        if merge_file(self.git, base, ours, with_hunks(base, [*fitting, hunk])) is not None:
-            return Kind.MERGED, "", ()
+    def _blocked(self, path: str, base: bytes, hunk: Hunk, sign: bytes, how: str) -> Refusal | None:
+        """Why a hunk cannot be judged, if the lines that it removes (`-`) or leaves are missing."""
+        lines = self.provenance.of_hunk(path, base, hunk, sign)
+        if blockers := self.provenance.blockers(lines):
+            return Kind.BLOCKED, f"{how} lines of {', '.join(blockers)}", blockers
+        return None
+
+    def _misfit(self, path: str, base: bytes, ours: bytes, hunk: Hunk) -> Refusal:
+        """Why a hunk does not merge."""
         if _contains(split_lines(ours), hunk.new):
             return Kind.UPSTREAMED, "upstream has these lines", ()
-        beside = self.provenance.of_hunk(path, base, hunk, b" ")
-        if blockers := self.provenance.blockers(beside):
-            return Kind.BLOCKED, f"stands beside lines of {', '.join(blockers)}", blockers
+        if blocked := self._blocked(path, base, hunk, b" ", "stands beside"):
+            return blocked
         line = next((n for n, _ in hunk.numbered(b"-")), hunk.old_index + len(hunk.old) // 2)
         module = self.before.module(path)
         where = module.scopes.at(line) if module else "the file"

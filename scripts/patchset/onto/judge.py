@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from ..git import EMPTY_TREE, Git, GitFailed
 from ..ladder import climb, verify
 from ..merge import Merge, merge_trees
-from ..patchfile import Section, parse_diff
+from ..patchfile import Section, added_lines, parse_diff
 from ..series import Patch, Series
 from .drift import Drift
 from .hunkwise import Hunkwise
@@ -87,7 +87,7 @@ class Judge:
         found: set[str] = set()
         for patch, tree in zip(series.patches, self._levels.trees[1:], strict=True):
             after = self._on_old(tree)
-            for path, lines in _added(patch.content.sections).items():
+            for path, lines in added_lines(patch.content.sections).items():
                 if module := after.module(path):
                     found |= used(module, path, lines).binds
         return frozenset(found)
@@ -136,12 +136,13 @@ class Judge:
         tree = self.git.with_entries(merge.tree, doubtful) if doubtful else merge.tree
         result = self._on_new(tree)
         steps = self._steps(current, tree)
+        applied = None if plain is None else self._on_new(plain)
         for section in sections:
             target = self._target(section, here)
             if target not in doubtful:
-                rows.append(self._clean(section, target, here, result, steps.get(target), plain))
+                rows.append(self._clean(section, target, result, steps.get(target), applied))
         rows = [self._placed(row, sections, (before, after, here, result), steps) for row in rows]
-        gone, look = self._drift.of(after, here, result, _added(steps.values()))
+        gone, look = self._drift.of(after, here, result, added_lines(steps.values()))
         self._provenance.follow(patch, before)
         return Carried(_row(patch, rows, gone, look), tree, merge)
 
@@ -194,23 +195,23 @@ class Judge:
         self,
         section: Section,
         target: str,
-        here: Sources,
         result: Sources,
         step: Section | None,
-        plain: str | None,
+        applied: Sources | None,
     ) -> FileRow:
-        """The row of a file whose change came over whole."""
+        """The row of a file whose change came over whole.
+
+        result, step: what the merge made of it. applied: what `git apply` made, if it could.
+        """
         path = section.new_path
         if step is None:
             new_path = target if target != path else None
             return FileRow(path, Kind.UPSTREAMED, "nothing is left to do", new_path)
         if target != path:
             return FileRow(path, Kind.RENAMED, f"now {target}", target)
-        if plain is not None:
-            applied = self._on_new(plain).entries.get(path)
-            if applied != result.entries.get(path):
-                why = "git apply puts a hunk into another place than a three-way merge"
-                return FileRow(path, Kind.RELOCATED, why)
+        if applied is not None and applied.entries.get(path) != result.entries.get(path):
+            why = "git apply puts a hunk into another place than a three-way merge"
+            return FileRow(path, Kind.RELOCATED, why)
         if [hunk.lines for hunk in section.hunks] != [hunk.lines for hunk in step.hunks]:
             return FileRow(path, Kind.MERGED, "upstream changed lines beside it")
         moved = [b.old_start - a.old_start for a, b in zip(section.hunks, step.hunks, strict=True)]
@@ -249,11 +250,6 @@ class Judge:
         hunks = sorted([*row.hunks, *moved], key=lambda hunk: hunk.number)
         kind = worst([row.kind, Kind.RELOCATED])
         return replace(row, kind=kind, detail="", hunks=tuple(hunks))
-
-
-def _added(sections: Iterable[Section]) -> dict[str, set[int]]:
-    """The numbers of the added lines, by path."""
-    return {s.new_path: {n for hunk in s.hunks for n, _ in hunk.numbered(b"+")} for s in sections}
 
 
 def _row(patch: Patch, files: list[FileRow], gone=(), look=()) -> PatchRow:

@@ -21,7 +21,7 @@ from ..git import ABSENT_BLOB, Change, Entry, Git
 from ..merge import BASE, OURS, THEIRS, Merge
 from ..patchfile import split_header
 from ..refresh import MARKER
-from ..root import NOT_SOURCE, PREFIX, locked
+from ..root import NOT_SOURCE, PREFIX, differing, locked
 from ..series import Patch, Series
 from ..upstream import PACKAGE, Project, Release
 from .judge import Judge
@@ -227,7 +227,7 @@ def _create(path: Path, store: Store, release: Release, series: Series, target: 
     base = store.base(release)
     store.git.keep_objects()
     objects = path / ".git" / "objects"
-    lenders = [store.git.git_dir / "objects", *store.git.lenders]
+    lenders = store.git.readable
     with tempfile.TemporaryDirectory(prefix="patchset-") as scratch:
         git = Git(path / ".git", path, Path(scratch), lenders)
         git.create()
@@ -261,15 +261,7 @@ def _message(patch: Patch) -> str:
 def _on_disk(git: Git, tree: str) -> str:
     """The tree of the files on disk, which were those of `tree` at some time."""
     index = git.new_index(tree)
-    git.run("update-index", "-q", "--refresh", index=index, allow=(0, 1))
-    exclude = [flag for pattern in NOT_SOURCE for flag in ("-x", pattern)]
-    paths: set[str] = set()
-    for listing in (
-        git.run("diff-files", "--name-only", "-z", index=index),
-        git.run("ls-files", "--others", "-z", *exclude, index=index),
-    ):
-        paths.update(os.fsdecode(path) for path in listing.stdout.split(b"\0") if path)
-    git.stage(index, sorted(paths))
+    git.stage(index, sorted(differing(git, index)))
     return git.write_tree(index)
 
 
@@ -290,9 +282,8 @@ class _Work:
         """The port's repository, which also reads what the store's run has made."""
         store = self.store.git
         store.move_objects(self.path / ".git" / "objects")
-        lenders = [store.git_dir / "objects", *store.lenders]
         with tempfile.TemporaryDirectory(prefix="patchset-") as scratch:
-            yield Git(self.path / ".git", self.path, Path(scratch), lenders)
+            yield Git(self.path / ".git", self.path, Path(scratch), store.readable)
 
     def run(self) -> Progress:
         """Carry patches until one needs a person, or all are carried."""

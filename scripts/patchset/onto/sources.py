@@ -43,9 +43,10 @@ class Library:
 
 
 class Sources:
-    """The files of `tree`, a small one: it is read whole.
+    """The files of `tree`.
 
     beneath: where to look for the files that are not in `scope`, the paths that `tree` is about.
+    Such a tree is small, and all of its files are fetched at once.
     """
 
     def __init__(
@@ -63,7 +64,10 @@ class Sources:
     @cached_property
     def entries(self) -> dict[str, Entry]:
         """Those of `tree`."""
-        return self._library.git.entries(self.tree)
+        entries = self._library.git.entries(self.tree)
+        if self._beneath is not None:
+            self._library.fetch(entry.blob for entry in entries.values())
+        return entries
 
     def read(self, path: str) -> bytes | None:
         entry = self._entry(path)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ..upstream import PACKAGE
 from .scopes import Scopes
-from .syntax import DEFINITIONS, FUNCTIONS, all_statements, nodes_on
+from .syntax import DEFINITIONS, FUNCTIONS, all_statements, imported_module, nodes_on
 
 if TYPE_CHECKING:
     from .sources import Sources
@@ -175,10 +175,7 @@ def dotted_path(path: str) -> str:
 
 
 def _absolute(node: ast.ImportFrom, path: str) -> str:
-    if not node.level:
-        return node.module or ""
-    parts = PurePosixPath(path).parts[1 : -node.level]
-    return ".".join([*parts, *([node.module] if node.module else [])])
+    return imported_module(node, PurePosixPath(path).parts[1:-1])
 
 
 def importable(sources: Sources, dotted: str, name: str) -> bool:

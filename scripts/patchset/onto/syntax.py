@@ -5,11 +5,18 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+
+
+def imported_module(node: ast.ImportFrom, package: Sequence[str]) -> str:
+    """The dotted name of the module that `from module import ...` in `package` means."""
+    if not node.level:
+        return node.module or ""
+    return ".".join([*package[: len(package) - node.level + 1], *filter(None, [node.module])])
 
 
 def statements(node: ast.AST) -> Iterator[ast.AST]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from pathlib import Path
 from ..errors import UsageError
 from ..git import Git, environment
 from ..index import look_up, sha256, version_of
-from ..root import NOT_SOURCE, PREFIX, version_in
+from ..root import PREFIX, differing, version_in
 from ..upstream import PACKAGE, Wheel
 from .store import Store
 
@@ -91,11 +90,9 @@ def _of_folder(path: Path, store: Store) -> Target:
         )
     with tempfile.TemporaryDirectory(prefix="patchset-") as scratch:
         git = Git(store.git.git_dir, folder.resolve(), Path(scratch))
-        exclude = [flag for pattern in NOT_SOURCE for flag in ("-x", pattern)]
         index = git.new_index()
-        listing = git.run("ls-files", "--others", "-z", *exclude, index=index).stdout
-        names = [os.fsdecode(name) for name in listing.split(b"\0") if name]
-        git.stage(index, [name for name in names if not name.endswith("/")])
+        # A repository inside is listed as a folder, and is no part of the package.
+        git.stage(index, sorted(n for n in differing(git, index) if not n.endswith("/")))
         inner = git.write_tree(index)
         git.keep_objects()
     version = version_in(folder)
