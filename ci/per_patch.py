@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,7 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -37,6 +39,8 @@ from patchset.series import Patch, load  # noqa: E402
 from patchset.upstream import Project  # noqa: E402
 
 UNIT_TESTS = "tests/patches"
+# pytest's exit code when it has collected nothing.
+NO_TESTS = 5
 
 
 class Failed(Exception):
@@ -145,13 +149,43 @@ def check_files(line: Line, level: int) -> None:
     run("import", [sys.executable, "-W", "ignore", "-c", program, *modules])
 
 
-def passed_tests(paths: list[str]) -> Counter[str]:
-    """Run pytest on `paths`; returns how many tests have passed in each file."""
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder, "report.xml")
-        options = ["-q", "-W", "ignore", f"--junitxml={report}", "-o", "junit_family=xunit1"]
-        run("pytest", [sys.executable, "-m", "pytest", *options, *paths])
-        cases = ElementTree.parse(report).iter("testcase")
+def start_pytest(paths: list[str], report: Path, output: IO | None) -> subprocess.Popen:
+    """Run pytest on `paths`, which writes `report`; its output goes to `output`, or is shown."""
+    options = ["-q", "-W", "ignore", f"--junitxml={report}", "-o", "junit_family=xunit1"]
+    options += ["-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", *options, *paths]
+    environment = set_environment(dict(os.environ))
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
+
+
+def passed_tests(unit: list[str], other: list[str]) -> Counter[str]:
+    """Run pytest on both at once; returns how many tests have passed in each file.
+
+    Unit tests keep one core busy, and so does an engine: side by side they take as long as the
+    longer of the two. What the others print is shown after what the unit tests print.
+    """
+    sys.stdout.flush()
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as output:
+        reports = [Path(folder, "unit.xml")]
+        running = []
+        try:
+            if other:
+                reports.append(Path(folder, "other.xml"))
+                running.append(start_pytest(other, reports[1], output))
+            running.insert(0, start_pytest(unit, reports[0], None))
+            codes = [process.wait() for process in running]
+        except BaseException:
+            for process in running:
+                process.send_signal(signal.SIGINT)  # pytest ends its engines
+                process.wait()
+            raise
+        output.seek(0)
+        print(output.read(), end="", flush=True)
+        # Where nothing was collected, `prove` says which file lacks tests.
+        failed = [code for code in codes if code not in (0, NO_TESTS)]
+        if failed:
+            raise Failed(f"expected pytest to succeed, found exit code {failed[0]}; see above")
+        cases = [case for report in reports for case in ElementTree.parse(report).iter("testcase")]
         return Counter(case.get("file") for case in cases if case.find("skipped") is None)
 
 
@@ -162,7 +196,7 @@ def prove(line: Line, level: int, tests: list[Tests]) -> int:
     require_same("applied", [p.name for p in line.series.patches[:level]], line.applied())
     check_files(line, level)
     own = tests[-1]
-    passed = passed_tests([path for each in tests for path in each.unit] + own.other)
+    passed = passed_tests([path for each in tests for path in each.unit], own.other)
     for path in own.unit + own.other:
         name = path.split("::")[0]
         if not any(file == name or file.startswith(f"{name}/") for file in passed):

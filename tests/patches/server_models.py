@@ -26,6 +26,18 @@ DRAFT = TARGET | {
     "dflash_config": {"mask_token_id": 19, "target_layer_ids": [0, 1, 2]},
 }
 
+# What makes a target one with multi-head latent attention.
+DEEPSEEK = {
+    "architectures": ["DeepseekV2ForCausalLM"],
+    "model_type": "deepseek_v2",
+    "kv_lora_rank": 16,
+    "q_lora_rank": None,
+    "qk_rope_head_dim": 8,
+    "qk_nope_head_dim": 8,
+    "v_head_dim": 16,
+    "n_routed_experts": 4,
+}
+
 
 class Models:
     """Writes a target and a drafter, each with fields changed or (None) taken out."""

@@ -7,22 +7,11 @@ Real ServerArgs on small model directories that hold nothing but a config.
 from types import SimpleNamespace
 
 import pytest
-from server_models import Models
+from server_models import DEEPSEEK, Models
 from sglang.srt.server_args import ServerArgs
 from sglang.srt.speculative.ddtree_args import check_ddtree_model_runner
 from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
 from support.upstream import algorithm_classes, draft_window, resolve_speculative_arguments
-
-DEEPSEEK = {
-    "architectures": ["DeepseekV2ForCausalLM"],
-    "model_type": "deepseek_v2",
-    "kv_lora_rank": 16,
-    "q_lora_rank": None,
-    "qk_rope_head_dim": 8,
-    "qk_nope_head_dim": 8,
-    "v_head_dim": 16,
-    "n_routed_experts": 4,
-}
 
 
 @pytest.fixture
@@ -95,6 +84,7 @@ def test_dflash_block_size_flags_work_as_before(models, given):
     assert (args.speculative_num_steps, args.speculative_eagle_topk) == (1, 1)
 
 
+@pytest.mark.until("0100")
 def test_a_cuda_server_runs_without_graphs(models):
     args = models.server_args(device="cuda", attention_backend="triton")
     assert args.disable_cuda_graph
@@ -190,7 +180,10 @@ def test_backends_that_take_a_tree_mask(models, backend):
     assert models.server_args(attention_backend=backend).attention_backend == backend
 
 
-@pytest.mark.parametrize("backend", ["fa3", "fa4", "flashinfer", "aiter"])
+@pytest.mark.parametrize(
+    "backend",
+    ["fa3", "fa4", "aiter", pytest.param("flashinfer", marks=pytest.mark.until("0110"))],
+)
 @pytest.mark.parametrize(
     "flag", ["attention_backend", "prefill_attention_backend", "decode_attention_backend"]
 )
@@ -212,7 +205,7 @@ def test_the_default_backend_is_checked_as_resolved(models):
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
-        (DEEPSEEK, "MLA"),
+        pytest.param(DEEPSEEK, "MLA", marks=pytest.mark.until("0120")),
         (
             {
                 "architectures": ["Qwen2VLForConditionalGeneration"],

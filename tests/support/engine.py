@@ -246,6 +246,10 @@ class Engine:
         """A rank's log of verify steps since `configure`, see `probe/engine_probe.py`."""
         return json.loads(self._probe("steps", rank).read_text())
 
+    def replays(self) -> list[dict]:
+        """The log of graph replays since `configure`, see `probe/engine_probe.py`."""
+        return json.loads(self._probe("replays").read_text())
+
     def hidden_rows(self) -> dict[tuple[str, int], torch.Tensor]:
         """What the drafter was fed since `configure`: (rid, position) to a row [features]."""
         return torch.load(self._probe("hidden"))

@@ -82,3 +82,36 @@ def resolve_speculative_arguments(args) -> None:
         args._handle_speculative_decoding()
     else:
         handle_speculative_decoding(args)
+
+
+def plan_capture(backend, forward_batch) -> None:
+    """Let an attention backend prepare a captured forward on a batch's tensors."""
+    if hasattr(backend, "init_forward_metadata_out_graph"):
+        backend.init_forward_metadata_out_graph(forward_batch, in_capture=True)
+        return
+    backend.init_forward_metadata_capture_cuda_graph(
+        forward_batch.batch_size,
+        forward_batch.positions.numel(),
+        forward_batch.req_pool_indices,
+        forward_batch.seq_lens,
+        forward_batch.encoder_lens,
+        forward_batch.forward_mode,
+        forward_batch.spec_info,
+    )
+
+
+def plan_replay(backend, forward_batch) -> None:
+    """Let an attention backend prepare the replay of a captured forward on a batch."""
+    if hasattr(backend, "init_forward_metadata_out_graph"):
+        backend.init_forward_metadata_out_graph(forward_batch)
+        return
+    backend.init_forward_metadata_replay_cuda_graph(
+        forward_batch.batch_size,
+        forward_batch.req_pool_indices,
+        forward_batch.seq_lens,
+        forward_batch.seq_lens_sum,
+        forward_batch.encoder_lens,
+        forward_batch.forward_mode,
+        forward_batch.spec_info,
+        seq_lens_cpu=forward_batch.seq_lens_cpu,
+    )

@@ -8,6 +8,7 @@ start-up: a probe that sees nothing would pass every test.
 
 import importlib.util
 import json
+import os
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
@@ -33,10 +34,13 @@ class Log:
         own, agreed: accepted nodes and the bonus token that this rank chose, and that all ranks
             commit; with tensor parallelism only.
     `hidden` maps (rid, position) to the row of target features that the drafter was fed.
+    `replays` has a dict per replay of a recorded graph (cpu_graphs.py): whether the draft
+    runner's, requests in the batch, requests of the graph, whether all its logits are finite.
     """
 
     steps: list[dict] = field(default_factory=list)
     hidden: dict = field(default_factory=dict)
+    replays: list[dict] = field(default_factory=list)
     record_hidden: bool = False
 
 
@@ -71,6 +75,13 @@ def install() -> None:
         "sglang.srt.managers.scheduler": patch_scheduler,
         "sglang.srt.speculative.dflash_worker": patch_worker,
     }
+    if os.environ.get("SGLANG_DDTREE_PROBE_GRAPHS"):
+        import cpu_graphs
+
+        patches |= {
+            "sglang.srt.model_executor.cuda_graph_runner": cpu_graphs.patch_graph_runner,
+            "sglang.srt.model_executor.model_runner": cpu_graphs.patch_model_runner,
+        }
     sys.meta_path.insert(0, PatchOnImport(patches))
 
 
@@ -94,7 +105,8 @@ def patch_scheduler(module) -> None:
 
             torch.save(LOG.hidden, path)
         else:
-            result = LOG.steps if operation == "steps" else pool_state(scheduler)
+            logs = {"steps": LOG.steps, "replays": LOG.replays}
+            result = logs[operation] if operation in logs else pool_state(scheduler)
             with open(path, "w") as file:
                 json.dump(result, file)
 

@@ -14,6 +14,10 @@ MODES = (
     "hidden_of_wrong_rows",  # the drafter is fed the rows of nodes 0..n-1
     "leak_a_slot",  # one rejected slot a step is not freed
     "rank_1_strays",  # rank 1 accepts nothing and takes token 0 for the bonus
+    # Of graphs, made in cpu_graphs.py:
+    "mask_left",  # the mask is not copied into the captured buffer
+    "mask_unpadded",  # rows that pad a batch get no mask
+    "positions_left",  # positions are not copied into the captured buffer
 )
 CURRENT: str | None = None
 
