@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from .checkout import logs
@@ -27,29 +28,36 @@ class Answer:
 
 
 @contextmanager
-def _request(
-    port: int, method: str, path: str, body: Any = None
+def request(
+    port: int,
+    method: str,
+    path: str,
+    body: Any = None,
+    timeout_s: float = _ANSWER_TIMEOUT_S,
+    log: Path | None = None,
 ) -> Iterator[http.client.HTTPResponse]:
     """A response with status 200.
+
+    Args:
+        timeout_s: how long to wait for each part of the answer.
+        log: where a failure sends the reader, if not to the demo's logs.
 
     Raises:
         Failure: there was no answer, or another status.
     """
-    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=_ANSWER_TIMEOUT_S)
+    see = f"see the logs in {logs()}" if log is None else f"see {log}"
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=timeout_s)
     headers = {"Content-Type": "application/json"}
     try:
         connection.request(method, path, None if body is None else json.dumps(body), headers)
         response = connection.getresponse()
         if response.status != 200:
             found = " ".join(response.read(400).decode("utf-8", "replace").split())
-            raise Failure(
-                f"{path}: expected status 200, found {response.status}: {found}; "
-                f"see the logs in {logs()}"
-            )
+            raise Failure(f"{path}: expected status 200, found {response.status}: {found}; {see}")
         yield response
     except (OSError, http.client.HTTPException) as error:
         raise Failure(
-            f"{path}: expected an answer from the server, found {error!r}; see the logs in {logs()}"
+            f"{path}: expected an answer from the server, found {error!r}; {see}"
         ) from error
     finally:
         connection.close()
@@ -69,7 +77,7 @@ def is_healthy(port: int) -> bool:
 
 def server_version(port: int) -> str:
     """The SGLang version that a server reports."""
-    with _request(port, "GET", "/server_info") as response:
+    with request(port, "GET", "/server_info") as response:
         return str(json.load(response).get("version", "of an unknown version"))
 
 
@@ -86,7 +94,7 @@ def chat_body(question: str, max_tokens: int) -> dict[str, Any]:
 def stream_chat(port: int, question: str, max_tokens: int) -> Iterator[str]:
     """The pieces of an answer, as the server sends them (OpenAI API, server-sent events)."""
     body = {**chat_body(question, max_tokens), "stream": True}
-    with _request(port, "POST", "/v1/chat/completions", body) as response:
+    with request(port, "POST", "/v1/chat/completions", body) as response:
         for line in response:
             kind, _, data = line.decode("utf-8").strip().partition(": ")
             if kind != "data" or data == "[DONE]":
@@ -110,7 +118,7 @@ def generate(
         for seed, each in enumerate(sampling):
             each["sampling_seed"] = seed
     body = {"text": texts, "sampling_params": sampling}
-    with _request(port, "POST", "/generate", body) as response:
+    with request(port, "POST", "/generate", body) as response:
         return [
             Answer(tuple(each["output_ids"]), each["meta_info"].get("spec_verify_ct", 0))
             for each in json.load(response)

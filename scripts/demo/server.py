@@ -29,14 +29,19 @@ _TAIL_COLUMNS = 200
 _GUARD = 'read -r _; kill -s KILL -- "-$0"'
 
 
-def server_environment(temporary: Path, python_path: Path | None = None) -> dict[str, str]:
+def server_environment(
+    temporary: Path, python_path: Path | None = None, on_cpu: bool = True
+) -> dict[str, str]:
     """The environment of a server: this one, the CPU profile, and its own temporary folder.
 
     Args:
         temporary: folder for the sockets that SGLang leaves behind.
         python_path: folder to put in front of PYTHONPATH.
+        on_cpu: False leaves the CPU profile out.
     """
-    environment = dict(set_environment(dict(os.environ)))
+    environment = dict(os.environ)
+    if on_cpu:
+        set_environment(environment)
     environment["TMPDIR"] = str(temporary)
     if python_path is not None:
         paths = [str(python_path), environment.get("PYTHONPATH", "")]
@@ -87,17 +92,17 @@ class Server:
         how = os.WEXITED | os.WNOWAIT | os.WNOHANG
         return self._stopped or os.waitid(os.P_PID, self._process.pid, how) is not None
 
-    def wait_until_healthy(self, progress: Progress) -> None:
+    def wait_until_healthy(self, progress: Progress, timeout_s: float = _START_TIMEOUT_S) -> None:
         """Return when the server answers.
 
         Raises:
-            Failure: it ended, or was not ready within ten minutes; with the end of its log.
+            Failure: it ended, or was not ready in time; with the end of its log.
         """
         while not is_healthy(self.port):
             if self.has_exited():
                 self.fail("found that it ended")
-            if progress.seconds > _START_TIMEOUT_S:
-                self.fail(f"found no sign of health after {_START_TIMEOUT_S:.0f} s")
+            if progress.seconds > timeout_s:
+                self.fail(f"found no sign of health after {timeout_s:.0f} s")
             progress.update()
             time.sleep(_POLL_S)
 
