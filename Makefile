@@ -61,6 +61,10 @@ models: bootstrap ## train the tiny model pair again
 bench: bootstrap ## measure the sampled verify step, into build/bench
 	@$(VENV_PYTHON) -m bench.sampling $(BENCH_ARGS)
 
+.PHONY: gpu-check
+gpu-check: bootstrap ## check what only a GPU can say (GPU_CHECK_ARGS="--python PYTHON ...")
+	@scripts/gpu_check.sh --release $(RELEASE) $(GPU_CHECK_ARGS)
+
 .PHONY: cu128-check
 cu128-check: bootstrap ## install the CUDA 12.8 lock (11 GB) and load what it can without a GPU
 	@ci/cu128_check.sh

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DDTREE on several tensor-parallel ranks writes what it writes on one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from demo.methods import DDTREE
+
+from ..compare import compare, judge_runs
+from ..context import Context
+from ..questions import batches
+from ..served import GREATEST_BATCH, EngineSpec
+from ..states import NotRun, Outcome
+
+_SIZES = (1, GREATEST_BATCH)
+
+
+def ranks_to_run(context: Context) -> int:
+    """How many ranks: what was asked for, else two.
+
+    Raises:
+        NotRun: there are fewer devices.
+    """
+    machine = context.machine
+    have = len(machine.cards) if machine.on_gpu else len(machine.cores)
+    ranks = context.tp or 2
+    if have < ranks:
+        what = "GPU" if machine.on_gpu else "CPU core"
+        raise NotRun(f"{'one' if have == 1 else have} {what}{'s' * (have != 1)}, {ranks} ranks")
+    return ranks
+
+
+def run(context: Context) -> Outcome:
+    ranks = ranks_to_run(context)
+    greedy = batches(context.ids, _SIZES, context.new_tokens)
+    seeded = batches(context.ids, _SIZES, context.new_tokens, seeded=True)
+    if context.machine.on_gpu:
+        runs = [("greedy", False, greedy), ("seeded", True, seeded)]
+    else:
+        # On a CPU the flag for seeds changes no kernel: one engine answers both.
+        runs = [("greedy and seeded", True, greedy + seeded)]
+    parts = {}
+    for title, deterministic, asked in runs:
+        one = EngineSpec(DDTREE, context.dtype, deterministic=deterministic)
+        sides = one, replace(one, tp=ranks)
+        parts[title] = partial(compare, context.bench, title, sides, asked)
+    return judge_runs(parts, ("one rank", f"{ranks} ranks"))
