@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from container.gpu import Card, Found, has_code, look
-from demo.failure import Failure, UsageError
+from demo.failure import UsageError
 
 from . import series
 
@@ -63,19 +63,19 @@ def ask_versions() -> dict[str, Any]:
     """What `gpucheck.versions` prints.
 
     Raises:
-        Failure: it failed; an environment in which torch cannot be imported serves nothing.
+        UsageError: it failed; an environment in which torch cannot be imported serves nothing.
     """
     command = [sys.executable, "-m", "gpucheck.versions"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S)
     except subprocess.TimeoutExpired:
-        raise Failure(
+        raise UsageError(
             f"versions: expected an answer within {_PATIENCE_S} s, found none; "
             f"see what `{sys.executable} -c 'import torch'` does"
         ) from None
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise Failure(f"versions: expected to import torch, found: {last}; repair this Python")
+        raise UsageError(f"versions: expected to import torch, found: {last}; repair this Python")
     return json.loads(done.stdout)
 
 
@@ -125,8 +125,7 @@ def examine(wanted: str) -> Machine:
     """Ask the driver, this Python and the patch tool.
 
     Raises:
-        UsageError: see `choose_device`.
-        Failure: torch cannot be imported.
+        UsageError: see `choose_device` and `ask_versions`.
     """
     found, versions = look(), ask_versions()
     device, no_cuda = choose_device(wanted, found, versions)

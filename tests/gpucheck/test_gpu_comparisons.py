@@ -254,6 +254,16 @@ def test_speed_measures_every_method_in_every_cell():
     assert "speedup" not in rows[0]
 
 
+def test_ratios_are_of_the_same_cell():
+    def row(method, batch, rate):
+        cell = {"kind": "code", "batch": batch, "temperature": 0.0}
+        return {"method": method, "tokens_per_second": rate, **cell}
+
+    rows = [row("DDTREE", 1, 30.0), row("DDTREE", 8, 90.0), row("DFLASH", 8, 60.0)]
+    assert speed.ratios(rows, "DDTREE", "DFLASH") == [1.5]
+    assert speed.ratios(rows, "DDTREE", "no speculation") == []
+
+
 def test_on_a_cpu_nothing_is_sampled_and_the_figures_are_labelled():
     outcome = speed.run(context(MadeUpBench(machine(0))))
     assert {row["temperature"] for row in outcome.figures["rows"]} == {0.0}

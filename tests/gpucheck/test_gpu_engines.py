@@ -2,6 +2,7 @@
 """The engines' command lines and environments, and what a log says of one that did not start."""
 
 import argparse
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from demo.failure import Failure, UsageError
 from demo.methods import DDTREE, DFLASH, PLAIN
 from gpucheck.checks import speed
 from gpucheck.engine import Ask, Bench, Refused, why_no_start
-from gpucheck.machine import choose_device
+from gpucheck.machine import ask_versions, choose_device
 from gpucheck.prompts import EACH, KINDS, is_tiny, texts
 from gpucheck.questions import batches
 from gpucheck.served import CAPTURED_BATCHES, EngineSpec, Pair, launch_command
@@ -164,6 +165,14 @@ def test_a_python_that_cannot_use_the_card_is_refused(changes, found):
     """Checking the CPU in its place would look like an answer about the card."""
     with pytest.raises(UsageError, match=found):
         choose_device("auto", ONE_CARD, VERSIONS | changes)
+
+
+def test_a_python_whose_torch_is_broken_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "torch.py").write_text("raise ImportError('libcudart.so.12: not found')\n")
+    paths = [str(tmp_path), str(Path(__file__).parents[2] / "scripts")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    with pytest.raises(UsageError, match=r"found: ImportError: libcudart.so.12: not found"):
+        ask_versions()
 
 
 @pytest.mark.parametrize("model", ["models/tiny/target", "owner/name"])

@@ -26,7 +26,7 @@ from ..served import GREATEST_BATCH, EngineSpec
 from ..speed_figures import Cell, Measured
 from ..states import NotRun, Outcome, State
 
-OVERLAP = f"{PLAIN}, overlap"
+OVERLAP = f"{PLAIN} (overlap)"
 BATCHES = (1, GREATEST_BATCH)
 _SAMPLED = 0.7
 # Prompts that are asked one after another in a round of batch size 1.
@@ -134,12 +134,29 @@ def graph_note(graph_steps: dict[str, dict[str, dict[str, int]]]) -> str:
     return f"{UNEQUAL if unequal else 'CUDA graphs in logged steps'}: {text}"
 
 
+def ratios(rows: list[dict[str, Any]], method: str, other: str) -> list[float]:
+    """A method's tokens a second over another's, for each cell that both were measured in."""
+
+    def rates(name: str) -> dict[tuple, float]:
+        return {
+            (row["kind"], row["batch"], row["temperature"]): row["tokens_per_second"]
+            for row in rows
+            if row["method"] == name
+        }
+
+    mine, theirs = rates(method), rates(other)
+    return [mine[cell] / theirs[cell] for cell in mine if cell in theirs]
+
+
 def notes(figures: dict[str, Any], on_gpu: bool) -> list[str]:
     """What a reader of the figures must know."""
     lines = [] if on_gpu else [ON_CPU, "sampled: not measured, DFLASH does not sample on a CPU"]
     lines.append(
         f"order: {', '.join(figures['order'])}; no overlap of scheduling"
         + (f", but for '{OVERLAP}'" if OVERLAP in figures["order"] else "")
+    )
+    lines.append(
+        "tokens/s: new tokens by the wall time of the requests, prefill included; median of rounds"
     )
     if on_gpu:
         lines.insert(0, graph_note(figures["graph_steps"]))
@@ -188,9 +205,10 @@ def _outcome(
         return Outcome(state, problem, lines)
     found = notes(figures, on_gpu)
     parts = [problem] if problem else []
-    ratios = [row["speedup"] for row in figures["rows"] if row["method"] == DDTREE]
-    if ratios:
-        parts.append(f"DDTREE {min(ratios):.2f} to {max(ratios):.2f} times no speculation")
+    for other in (PLAIN, DFLASH):
+        if found_ratios := ratios(figures["rows"], DDTREE, other):
+            least, most = min(found_ratios), max(found_ratios)
+            parts.append(f"DDTREE {least:.2f} to {most:.2f} times {other}")
     if not on_gpu:
         parts.append(ON_CPU)
     elif found[0].startswith(UNEQUAL):
