@@ -18,7 +18,7 @@ SLOW_TESTS := $(wildcard tests/exactness tests/engine)
 ALL_TESTS := $(filter-out $(SLOW_TESTS),$(patsubst %/,%,$(sort $(wildcard tests/*/)))) $(SLOW_TESTS)
 # These do not depend on the release, so the default one's run is enough.
 ifneq ($(RELEASE),$(DEFAULT_RELEASE))
-TOOL_TESTS := $(addprefix tests/,bootstrap ci container requirements signatures tool)
+TOOL_TESTS := $(addprefix tests/,bootstrap ci container gpucheck requirements signatures tool)
 endif
 TESTS ?= $(filter-out $(EXCEPT) $(TOOL_TESTS),$(ALL_TESTS))
 

@@ -13,16 +13,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 _STEP = re.compile(r"Decode batch\b.*#running-req: (\d+),.*cuda graph: (True|False)")
-_OFF = re.compile(r"DDTREE runs without CUDA graphs[^\n]*")
 
 
 @dataclass
 class GraphLog:
-    """Logged decode steps by number of running requests; `turned_off`: the server's own line."""
+    """Logged decode steps by number of running requests."""
 
     replayed: Counter[int] = field(default_factory=Counter)
     eager: Counter[int] = field(default_factory=Counter)
-    turned_off: str | None = None
 
     @property
     def replays(self) -> int:
@@ -47,6 +45,4 @@ def read_graph_log(text: str) -> GraphLog:
     found = GraphLog()
     for running, replayed in _STEP.findall(text):
         (found.replayed if replayed == "True" else found.eager)[int(running)] += 1
-    off = _OFF.search(text)
-    found.turned_off = off[0].strip() if off else None
     return found

@@ -116,12 +116,6 @@ def test_graphs_that_were_not_replayed_fail_though_the_text_is_equal():
     assert "no CUDA graph was replayed" in outcome.summary
 
 
-def test_graphs_that_the_server_turns_off_are_not_run():
-    off = GraphLog(eager=Counter({1: 5}), turned_off="DDTREE runs without CUDA graphs for now.")
-    with pytest.raises(NotRun, match="DDTREE runs without"):
-        graphs.run(context(MadeUpBench(machine(), logs=lambda spec: off)))
-
-
 def test_a_refused_flashinfer_is_not_run_and_a_crashed_one_is_no_excuse():
     def refuse(error):
         def fails(spec):
