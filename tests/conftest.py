@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every test needs before it is imported: the CPU profile and the import paths."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -9,6 +10,11 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 # `models` is a package of the repository root, `support` one of this directory.
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+# What `make test NAME=VALUE` puts into the environment is for this run, not for the makes, the
+# bootstraps and the reports that tests start.
+for name in "MAKEFLAGS MAKELEVEL MAKEOVERRIDES MFLAGS RELEASE TESTS EXCEPT PYTEST_ARGS".split():
+    os.environ.pop(name, None)
 
 from cpu_profile.environment import set_environment  # noqa: E402
 
