@@ -8,10 +8,10 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
+from draft_forward import embeds_dtype
 from sglang.srt import utils
 from sglang.srt.distributed import parallel_state
 from sglang.srt.mem_cache import memory_pool, memory_pool_host
-from sglang.srt.model_executor.model_runner import ModelRunner
 from sglang.srt.server_args import ServerArgs
 from sglang.srt.speculative import dflash_worker
 
@@ -28,33 +28,7 @@ from sglang.srt.speculative import dflash_worker
 )
 def test_input_embeds_are_cast_as_before_off_the_cpu(device, model_dtype, expected):
     """On a CPU the drafter gets its embeddings in its own dtype, elsewhere in bfloat16."""
-    seen = {}
-
-    def forward(input_ids, positions, forward_batch, input_embeds):
-        seen["dtype"] = input_embeds.dtype
-
-    runner = SimpleNamespace(
-        support_pp=False,
-        device=device,
-        dtype=model_dtype,
-        is_generation=True,
-        piecewise_cuda_graph_runner=None,
-        device_timer=None,
-        model=SimpleNamespace(forward=forward),
-        attn_backend=SimpleNamespace(init_forward_metadata=lambda forward_batch: None),
-        server_args=SimpleNamespace(enable_pdmux=False),
-        _eager_fb_view=lambda forward_batch, pp_proxy_tensors: forward_batch,
-    )
-    forward_batch = SimpleNamespace(
-        input_embeds=torch.zeros(2, 4),
-        replace_embeds=None,
-        replace_positions=None,
-        input_ids=None,
-        positions=None,
-        needs_forward_metadata_init=lambda: True,
-    )
-    ModelRunner.forward_extend(runner, forward_batch)
-    assert seen["dtype"] == expected
+    assert embeds_dtype(device, model_dtype, ddtree_budget=None) == expected
 
 
 class DraftWorkerReached(Exception):

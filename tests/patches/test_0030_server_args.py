@@ -7,6 +7,7 @@ Real ServerArgs on small model directories that hold nothing but a config.
 from types import SimpleNamespace
 
 import pytest
+import torch
 from server_models import DEEPSEEK, Models
 from sglang.srt.server_args import ServerArgs
 from sglang.srt.speculative.ddtree_args import check_ddtree_model_runner
@@ -232,6 +233,8 @@ def model_runner(**changes) -> SimpleNamespace:
         "sliding_window_size": None,
         "attn_backend": TritonAttnBackend(),
         "max_total_num_tokens": 33,
+        "dtype": torch.bfloat16,
+        "kv_cache_dtype": torch.bfloat16,
         "server_args": SimpleNamespace(
             speculative_num_draft_tokens=32, speculative_dflash_block_size=8
         ),
@@ -250,6 +253,7 @@ def test_a_plain_model_runner_passes():
         ({"sliding_window_size": 128}, "128 tokens", "--model-path"),
         ({"attn_backend": object()}, "TritonAttnBackend", "--attention-backend"),
         ({"max_total_num_tokens": 32}, "33 KV slots", "--max-total-tokens"),
+        ({"kv_cache_dtype": torch.float8_e4m3fn}, "got torch.float8_e4m3fn", "--kv-cache-dtype"),
     ],
 )
 def test_model_runners_that_are_refused(changes, names, flag):

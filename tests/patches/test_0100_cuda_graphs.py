@@ -7,6 +7,7 @@ import pytest
 import torch
 from oracles.masks import flat_tree_mask
 from server_models import Models
+from sglang.srt.model_executor import cuda_graph_runner
 from sglang.srt.speculative import ddtree_cuda_graph
 from sglang.srt.speculative.ddtree_cuda_graph import (
     LAYOUTS,
@@ -33,14 +34,24 @@ LAYOUT = LAYOUTS["TritonAttnBackend"]
 
 def runner(*, max_bs=3, width=8, is_draft=False, vocab_size=100):
     """What `init_ddtree_cuda_graph_state` reads of a graph runner."""
+    backend = TritonAttnBackend()
     return SimpleNamespace(
-        attn_backend=TritonAttnBackend(),
+        attn_backend=backend,
         max_bs=max_bs,
         num_tokens_per_bs=width,
         model_runner=SimpleNamespace(
             device="cpu",
             gpu_id=0,
             is_draft_worker=is_draft,
+            mambaish_config=None,
+            sliding_window_size=None,
+            attn_backend=backend,
+            dtype=torch.float32,
+            kv_cache_dtype=torch.float32,
+            max_total_num_tokens=10**6,
+            server_args=SimpleNamespace(
+                speculative_num_draft_tokens=width, speculative_dflash_block_size=4
+            ),
             model_config=SimpleNamespace(context_len=CONTEXT, vocab_size=vocab_size),
         ),
     )
@@ -59,7 +70,8 @@ def test_slots_are_listed_once_a_request():
     verify = runner()
     init_ddtree_cuda_graph_state(verify)
     assert verify.attn_backend.cuda_graph_kv_indices.numel() == 3 * (CONTEXT + 8)
-    assert verify.attn_backend.scratch_rows == 3
+    # No graph decodes.
+    assert verify.attn_backend.scratch_rows == 1
 
 
 def test_what_is_planned_is_what_is_made():
@@ -68,17 +80,56 @@ def test_what_is_planned_is_what_is_made():
     plan = DDTreeGraphBuffers.plan(**SIZES, layout=LAYOUT, is_draft=False)
     assert plan.custom_mask == verify.attn_backend.cuda_graph_custom_mask.nbytes
     assert plan.kv_indices == verify.attn_backend.cuda_graph_kv_indices.nbytes
-    # `next_token_logits_buffer` of upstream's runner.
-    assert plan.logits == torch.zeros(3 * 8, 100, dtype=torch.float32).nbytes
     assert plan.total == plan.custom_mask + plan.kv_indices + plan.logits
 
 
-def test_a_draft_graph_has_no_mask_of_its_own():
+def test_a_draft_graph_has_logits_and_no_mask():
     draft = runner(is_draft=True)
     init_ddtree_cuda_graph_state(draft)
-    assert draft.attn_backend.cuda_graph_custom_mask.numel() == 3 * CONTEXT
+    assert draft.attn_backend.cuda_graph_custom_mask.numel() == CONTEXT  # upstream's, unused
     plan = DDTreeGraphBuffers.plan(**SIZES, layout=LAYOUT, is_draft=True)
-    assert (plan.custom_mask, plan.logits) == (0, 0)
+    assert (plan.custom_mask, plan.logits) == (0, 4 * 3 * 8 * 100)
+
+
+def test_the_logits_are_those_of_the_runner():
+    """The buffer that SGLang's graph runner makes, for target and drafter alike."""
+    allocate = getattr(cuda_graph_runner, "_allocate_decode_buffers", None)
+    if allocate is None:
+        allocate = cuda_graph_runner.DecodeInputBuffers.create
+    buffers = allocate(
+        device="cpu",
+        max_bs=3,
+        max_num_token=3 * 8,
+        hidden_size=4,
+        vocab_size=100,
+        dtype=torch.bfloat16,
+        dp_size=1,
+        pp_size=1,
+        is_encoder_decoder=False,
+        require_mlp_tp_gather=False,
+        seq_len_fill_value=1,
+        encoder_len_fill_value=0,
+        num_tokens_per_bs=8,
+        cache_loc_dtype=torch.int64,
+        enable_mamba_track=False,
+    )
+    plan = DDTreeGraphBuffers.plan(**SIZES, layout=LAYOUT, is_draft=False)
+    assert plan.logits == buffers.next_token_logits_buffer.nbytes
+
+
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({"mambaish_config": object()}, "Mamba"),
+        ({"attn_backend": object()}, "DDTREE needs one of TritonAttnBackend"),
+    ],
+)
+def test_a_target_that_cannot_be_served_is_refused_before_the_capture(changes, names):
+    verify = runner()
+    vars(verify.model_runner).update(changes)
+    with pytest.raises(ValueError, match=names):
+        init_ddtree_cuda_graph_state(verify)
+    assert not hasattr(verify.attn_backend, "cuda_graph_custom_mask")
 
 
 def test_a_draft_backend_that_takes_no_tree_is_upstreams():

@@ -75,6 +75,9 @@ def backend_of(batch: Batch) -> tuple[FlashInferAttnBackend, SimpleNamespace]:
     """The backend on the batch's pool, and its model runner."""
     runner = batch.model_runner(window=-1, deterministic=False)
     runner.is_draft_worker = False
+    runner.mambaish_config = None
+    runner.max_total_num_tokens = 10**6
+    runner.server_args.speculative_dflash_block_size = 4
     runner.kv_cache_dtype = runner.dtype = torch.float32
     runner.model_config.is_multimodal = False
     runner.model_config.head_dim = batch.head_dim
@@ -82,7 +85,8 @@ def backend_of(batch: Batch) -> tuple[FlashInferAttnBackend, SimpleNamespace]:
     runner.model_config.hf_config = SimpleNamespace(architectures=["LlamaForCausalLM"])
     runner.server_args.enable_mis = False
     runner.server_args.disable_piecewise_cuda_graph = True
-    return FlashInferAttnBackend(runner), runner
+    runner.attn_backend = FlashInferAttnBackend(runner)
+    return runner.attn_backend, runner
 
 
 def verify_input(batch: Batch, custom_mask) -> DFlashVerifyInput:
@@ -292,6 +296,35 @@ def test_flashinfer_on_sm120_needs_cuda_12_9(models, monkeypatch, flag, argument
         models.server_args(**how | arguments)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"decode_attention_backend": "triton"},
+            "one attention backend, got flashinfer for prefill and triton for decode",
+        ),
+        (
+            {"prefill_attention_backend": "triton"},
+            "one attention backend, got triton for prefill and flashinfer for decode",
+        ),
+        ({"enable_deterministic_inference": True}, "--enable-deterministic-inference with FlashI"),
+        ({"speculative_draft_attention_backend": "trtllm_mha"}, "on CUDA, got trtllm_mha: pass"),
+        ({"attention_backend": "torch_native"}, "on CUDA, got torch_native: pass"),
+    ],
+)
+def test_combinations_that_are_refused(models, arguments, message):
+    """Each would start, and serve something else or fail in mid-request."""
+    with pytest.raises(ValueError, match=message):
+        models.server_args(**({"device": "cuda", "attention_backend": "flashinfer"} | arguments))
+
+
+@pytest.mark.parametrize("draft", ["fa3", "flashinfer"])
+def test_a_drafter_may_have_a_backend_of_its_own(models, draft):
+    models.server_args(
+        device="cuda", attention_backend="triton", speculative_draft_attention_backend=draft
+    )
+
+
 def test_flashinfer_on_other_cards_takes_any_cuda(models, monkeypatch):
     monkeypatch.setattr(torch.version, "cuda", "12.8")
     models.server_args(device="cuda", attention_backend="flashinfer")
@@ -307,6 +340,8 @@ def test_masks_beyond_32_bits_are_refused(requests, refused):
     runner = SimpleNamespace(
         mambaish_config=None,
         sliding_window_size=None,
+        dtype=torch.bfloat16,
+        kv_cache_dtype=torch.bfloat16,
         attn_backend=FlashInferAttnBackend(),
         req_to_token_pool=SimpleNamespace(size=requests),
         model_config=SimpleNamespace(context_len=130048),

@@ -18,13 +18,22 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from torch.utils._pytree import tree_flatten
 from triton.runtime import interpreter
 
-# Operations that need a value on the host.
+# Operations that need a value on the host, or whose result's size does.
 SYNCHRONISING = {
     torch.ops.aten._local_scalar_dense.default,
     torch.ops.aten.equal.default,
     torch.ops.aten.nonzero.default,
     torch.ops.aten.masked_select.default,
+    torch.ops.aten._unique2.default,
+    torch.ops.aten.repeat_interleave.Tensor,
 }
+
+
+def synchronises(func, args) -> bool:
+    """Whether a device would have to wait for its host; copies to the host are not seen here."""
+    if func is torch.ops.aten.index.Tensor:
+        return any(index is not None and index.dtype == torch.bool for index in args[1])
+    return func in SYNCHRONISING
 
 
 class RecordedGraph:
@@ -58,7 +67,7 @@ class Recorder(TorchDispatchMode):
         self.graph = graph
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if func in SYNCHRONISING:
+        if synchronises(func, args):
             raise RuntimeError(f"{func} is not permitted when a stream is capturing")
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
