@@ -49,7 +49,10 @@ def resolve(sources: list[Path], exclude_newer: str) -> list[dict]:
         command = ["uv", "pip", "compile", "--quiet", "--universal", "--python-version=3.10"]
         command += ["--no-python-downloads", "--only-binary=:all:", "--format=pylock.toml"]
         command += [f"--exclude-newer={exclude_newer}", f"--output-file={lock}", *map(str, sources)]
-        subprocess.run(command, cwd=tmp, check=True, stdout=subprocess.DEVNULL)
+        try:
+            subprocess.run(command, cwd=tmp, check=True, stdout=subprocess.DEVNULL)
+        except FileNotFoundError:
+            sys.exit("compile.py: expected uv on PATH, found none; pip install uv")
         return tomllib.loads(lock.read_text())["packages"]
 
 

@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     newer.add_argument(
         "--onto", metavar="X",
         help="a version, 'latest', a wheel, a folder, or, with --root, a git ref of that checkout; "
-        "with --continue, --abort or --refresh: which port",
+        "with --continue, --abort, --refresh or --status: which port",
     )  # fmt: skip
     parser.add_argument("--quiet", action="store_true", help="print errors only")
     return parser
@@ -126,9 +126,11 @@ def _refuse_contradictions(options: argparse.Namespace) -> None:
     if newer and options.onto is None:
         raise UsageError(f"{chosen[0]} needs --onto: the release to look at")
     if options.onto is not None and not (
-        newer or options.go_on or options.abort or options.refresh == ""
+        newer or options.go_on or options.abort or options.refresh == "" or options.status
     ):
-        raise UsageError("--onto needs --report, --3way, --continue, --abort or --refresh")
+        raise UsageError(
+            "--onto needs --report, --3way, --continue, --abort, --refresh or --status"
+        )
     if options.output is not None and not options.report:
         raise UsageError("--output needs --report")
     if options.onto is not None and options.new:
@@ -201,6 +203,10 @@ def _newer(
         return commands.run_continue(*what, options.onto, say)
     if options.abort:
         return commands.run_abort(project, options.onto, say)
+    if options.status and not options.json:
+        commands.run_where(project, options.onto, say)
+        if options.onto is not None:
+            return 0
     # A port is under way: then a plain --refresh means it, and one with a number the files here.
     if options.refresh == "" and not options.new and (options.onto or open_ports(project)):
         return commands.run_export(*what, options.onto, say)

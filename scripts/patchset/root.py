@@ -163,8 +163,10 @@ def open_materialised(project: Project, release: Release) -> Iterator[Root]:
     path = project.materialised(release)
     git_dir = path / GIT_DIR
     if not git_dir.is_dir():
-        what = "was not made by this tool: move it away" if path.exists() else "is not there"
-        raise UsageError(f"{path} {what}: then run scripts/bootstrap.sh (or patchset.materialise)")
+        run = f"scripts/bootstrap.sh --release {release.key}"
+        if path.exists():
+            raise UsageError(f"{path} was not made by this tool: move it away, then run {run}")
+        raise UsageError(f"{path} is not there: run {run}")
     with locked(path), tempfile.TemporaryDirectory(prefix=_SCRATCH) as scratch:
         git = Git(git_dir, path, Path(scratch))
         if not git.has_tree(release.tree):

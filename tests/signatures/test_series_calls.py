@@ -12,8 +12,11 @@ from patchset.root import PREFIX
 from patchset.upstream import PACKAGE, REPOSITORY, Project
 
 PROJECT = Project(REPOSITORY)
+# Not a port under way, whose calls are still another release's.
 UNPACKED = sorted(
-    folder.name for folder in (REPOSITORY / PACKAGE).iterdir() if (folder / PREFIX).is_dir()
+    folder.name
+    for folder in (REPOSITORY / PACKAGE).iterdir()
+    if (folder / PREFIX).is_dir() and PROJECT.pinned(folder.name)
 )
 WALK = "tree_speculative_sampling_target_only"
 SAMPLING = "sglang/srt/speculative/ddtree_sampling.py"

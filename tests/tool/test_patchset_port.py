@@ -274,6 +274,62 @@ def test_a_relocated_hunk_stops_it(series, local_index):
     assert "batch.rows[: len(os.sep)]" not in text.split("def draft")[1]
 
 
+def test_a_gone_name_beside_a_conflict_is_asked_about(series, local_index):
+    """Resolving the conflict is not an answer to it; keeping it twice is."""
+    series.release(newer(**CONFLICT, pool=("self.free_slots = slots", "self.slots = slots")))
+    assert series.tool("--3way", "--onto", NEWER).code == 3
+    _resolve(series, '    "--other",\n    "--tree".free_slots,\n')
+    asked = series.tool("--continue")
+    assert (asked.code, asked.out) == (2, "")
+    assert f"0030-flag: {ARGS} uses `.free_slots`, which no file has any more" in asked.err
+    assert _git(series, "status", "--porcelain") != ""
+    kept = series.tool("--continue")
+    assert (kept.code, "stopped here" in kept.out) == (3, True), kept.err
+
+
+def test_a_gone_name_that_was_corrected_is_not_asked_about(series, local_index):
+    series.release(newer(**CONFLICT, pool=("self.free_slots = slots", "self.slots = slots")))
+    assert series.tool("--3way", "--onto", NEWER).code == 3
+    _resolve(series, '    "--other",\n    "--tree".free_slots,\n')
+    assert series.tool("--continue").code == 2
+    file = _folder(series) / ARGS
+    file.write_text(file.read_text().replace(".free_slots", ""))
+    result = series.tool("--continue")
+    assert result.code == 3 and "0040-more-of-the-flag: stopped here" in result.out
+
+
+def test_status_says_how_far_it_is(port):
+    """At a stop, after the last patch, and when it is gone."""
+
+    def said() -> str:
+        result = port.tool("--status", "--onto", NEWER)
+        assert result.code == 0, result.err
+        return result.out
+
+    assert said() == (
+        f"port to {NEWER}: 2 of 5 patches of {made.VERSION} are carried, stopped at 0030-flag "
+        f"(CONFLICT): edit {_folder(port)}, then --continue\n"
+    )
+    assert said() in port.tool("--status").out
+    _to_the_end(port)
+    assert "all 5 patches are carried: write them with --refresh" in said()
+    assert port.tool("--abort").code == 0
+    assert "no port to" in _refused(port, "--status", "--onto", NEWER)
+
+
+def test_what_killed_runs_have_left_is_cleared(port):
+    """Folders that were being made: the next run that makes one removes them."""
+    left = [port.root / folder / ".port-abc" / "python" for folder in ("sglang", "patches")]
+    for path in left:
+        path.mkdir(parents=True)
+    assert port.tool("--abort").code == 0
+    assert port.tool("--3way", "--onto", NEWER).code == 3
+    assert not left[0].exists()
+    _to_the_end(port)
+    assert port.tool("--refresh").code == 0
+    assert not left[1].exists()
+
+
 def test_a_missing_file_must_be_dealt_with(series, local_index):
     """The patch's own file is left to look at; it must not slip into the new series."""
     path = f"{SRT}/flags.py"

@@ -100,7 +100,11 @@ def test_relocated_into_another_class(series):
             "MAXIMUM = 8",
             f"{TREE} imports `LIMIT` from `sglang.srt.pool`, which has no such name",
         ),
-        ("self.free_slots = slots", "self.slots = slots", "it uses `.free_slots`"),
+        (
+            "self.free_slots = slots",
+            "self.slots = slots",
+            f"{TREE} uses `.free_slots`, which no file has any more",
+        ),
         ("LIMIT = 8\n\n\nclass Pool:", "class Pool:", f"{TREE} imports `LIMIT`"),
     ],
 )

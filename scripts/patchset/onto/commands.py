@@ -10,7 +10,7 @@ from ..errors import DoesNotApply, UsageError
 from ..series import Series, write_all
 from ..upstream import Project, Release
 from .export import export
-from .port import Progress, abort, begin, open_ports, proceed
+from .port import Progress, abort, begin, open_ports, proceed, where
 from .report import as_json, as_markdown, details, report
 from .rows import Kind, PatchRow
 
@@ -62,7 +62,20 @@ def run_continue(
 def run_abort(project: Project, version: str | None, say: Say) -> int:
     version = _one(project, version)
     say(f"removed {abort(project, version)}: the port to {version} is given up")
+    if project.pinned(version) and not (project.root / "patches" / version).exists():
+        say(f'{project.pins.name} keeps its pin: take [release."{version}"] out of it')
     return 0
+
+
+def run_where(project: Project, version: str | None, say: Say) -> None:
+    """Say how far the ports are that are under way, or the one to `version`."""
+    ports = open_ports(project)
+    if version is not None and version not in ports:
+        raise UsageError(
+            f"no port to {version} is under way: begin one with --3way --onto {version}"
+        )
+    for found in [version] if version else ports:
+        say(where(project, found))
 
 
 def run_export(

@@ -31,7 +31,7 @@ class Drift:
         """
         gone: set[str] = set()
         look: set[str] = set()
-        attributes: set[str] = set()
+        attributes: dict[str, set[str]] = {}
         for path, lines in added.items():
             if not lines or not path.endswith(".py"):
                 continue
@@ -40,7 +40,7 @@ class Drift:
                 look.add(f"{path} is no Python that can be read here, so none of it was checked")
                 continue
             uses = used(module, path, lines)
-            attributes |= uses.attributes
+            attributes[path] = uses.attributes
             for dotted, name in uses.imports:
                 if not importable(result, dotted, name) and importable(after, dotted, name):
                     gone.add(f"{path} imports `{name}` from `{dotted}`, which has no such name")
@@ -49,8 +49,11 @@ class Drift:
                 for name in self._undefined(path, module, after, here)
             }
             look |= self._changed_calls(path, module, uses.calls)
+        lost = self._lost(set().union(*attributes.values()))
         gone |= {
-            f"it uses `.{name}`, which no file has any more" for name in self._lost(attributes)
+            f"{path} uses `.{name}`, which no file has any more"
+            for path, names in attributes.items()
+            for name in names & lost
         }
         return tuple(sorted(gone)), tuple(sorted(look))
 

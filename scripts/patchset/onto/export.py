@@ -16,7 +16,7 @@ from ..ladder import climb
 from ..refresh import export_patches
 from ..series import RANGE_DIFF, Locked, Patch, Series, format_lock, write_all
 from ..upstream import Project, Release, Wheel
-from .port import BRANCH, OLD_BRANCH, Notes, abort, finished
+from .port import BRANCH, OLD_BRANCH, TEMPORARY, Notes, abort, clear_interrupted, finished
 from .store import Store
 
 
@@ -115,7 +115,8 @@ def _range_diff(git: Git, release: Release, old: Series, version: str) -> bytes:
 
 def _write_folder(target: Path, files: dict[str, bytes]) -> None:
     """The whole folder at once, by one rename."""
-    temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=".port-"))
+    clear_interrupted(target.parent)
+    temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=TEMPORARY))
     try:
         write_all({temporary / name: data for name, data in files.items()})
         temporary.chmod(0o755)

@@ -146,6 +146,16 @@ class Judge:
         self._provenance.follow(patch, before)
         return Carried(_row(patch, rows, gone, look), tree, merge)
 
+    def gone(self, level: int, before: str, result: str) -> tuple[str, ...]:
+        """Names that are gone and that the step to `level` uses, as a person has left it.
+
+        before, result: whole trees of the other release, before and after it.
+        """
+        here, there = self.cut(before), self.cut(result)
+        added = added_lines(self._steps(here, there).values())
+        after = self._on_old(self._levels.trees[level])
+        return self._drift.of(after, self._on_new(here), self._on_new(there), added)[0]
+
     def _in_the_way(self, section: Section) -> str:
         """Why a new file cannot be where the patch puts it, or ''."""
         if section.old is not None or section.new is None:

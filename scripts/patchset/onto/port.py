@@ -16,13 +16,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from ..errors import UsageError
+from ..errors import PatchsetError, UsageError
 from ..git import ABSENT_BLOB, Change, Entry, Git
 from ..merge import BASE, OURS, THEIRS, Merge
 from ..patchfile import split_header
 from ..refresh import MARKER
 from ..root import NOT_SOURCE, PREFIX, differing, locked
-from ..series import Patch, Series
+from ..series import Patch, Series, load
 from ..upstream import PACKAGE, Project, Release
 from .judge import Judge
 from .rows import Kind, PatchRow
@@ -32,6 +32,8 @@ from .target import Target, objects_of, resolve
 _NOTES = "patchset-port.json"
 BRANCH = "refs/heads/port"
 OLD_BRANCH = "refs/heads/patches"
+# Begins the name of a folder that is not finished yet.
+TEMPORARY = ".port-"
 
 
 @dataclass
@@ -40,8 +42,9 @@ class Notes:
 
     release, series: what is carried. version, source, start: what it is carried to, and its tree.
     trees: the whole tree after each patch that is done. head: the commit of the last of them.
-    stopped: the class of the patch that a person is working on, or "". left: files that upstream
-    does not have, and that the merge has put there for a person to see, with their blobs.
+    stopped: the class of the patch that a person is working on, or "". asked: names that are gone,
+    and that the person has been asked about and can keep. left: files that upstream does not have,
+    and that the merge has put there for a person to see, with their blobs.
     """
 
     release: str
@@ -52,6 +55,7 @@ class Notes:
     head: str = ""
     trees: list[str] = field(default_factory=list)
     stopped: str = ""
+    asked: list[str] = field(default_factory=list)
     left: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -80,6 +84,24 @@ def open_ports(project: Project) -> list[str]:
     return sorted(path.parents[1].name.removeprefix("port-") for path in found)
 
 
+def where(project: Project, version: str) -> str:
+    """One line: how far the port to `version` is, and what is to be done next."""
+    path = folder(project, version)
+    try:
+        notes = Notes(**json.loads((path / ".git" / _NOTES).read_text(encoding="utf-8")))
+        patches = load(project.root / "patches" / notes.release).patches
+    except (OSError, ValueError, TypeError, PatchsetError):
+        return f"port to {version}: cannot be read: --abort --onto {version} and begin again"
+    done = len(notes.trees)
+    if done >= len(patches):
+        return f"port to {version}: all {done} patches are carried: write them with --refresh"
+    what = f"stopped at {patches[done].title} ({notes.stopped})" if notes.stopped else "interrupted"
+    return (
+        f"port to {version}: {done} of {len(patches)} patches of {notes.release} are carried, "
+        f"{what}: edit {path}, then --continue"
+    )
+
+
 def begin(
     project: Project, release: Release, series: Series, onto: str, checkout: Path | None
 ) -> Progress:
@@ -105,7 +127,8 @@ def begin(
                 "away to carry the series once more"
             )
         notes = Notes(release.key, series.id, target.version, target.source, target.tree)
-        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=".port-"))
+        clear_interrupted(path.parent)
+        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=TEMPORARY))
         try:
             notes.head = _create(temporary, store, release, series, target)
             _save(temporary, notes)
@@ -125,11 +148,12 @@ def proceed(
     with _opened(project, release, series, version) as (path, notes, store):
         work = _Work(path, store, series, release, notes)
         left_out = ""
+        judge = Judge(store.git, series, store.base(release), notes.start)
         if notes.stopped:
-            left_out = work.accept()
+            left_out = work.accept(judge)
         elif not begun and len(notes.trees) == len(series.patches):
             raise UsageError(f"all patches are carried in {path}: write the series with --refresh")
-        return replace(work.run(), left_out=left_out)
+        return replace(work.run(judge), left_out=left_out)
 
 
 def abort(project: Project, version: str) -> Path:
@@ -138,10 +162,16 @@ def abort(project: Project, version: str) -> Path:
     if not (path / ".git" / _NOTES).is_file():
         raise UsageError(f"no port to {version} is under way: nothing to give up")
     # At once: what is left of an interrupted removal must not look like a port.
-    gone = Path(tempfile.mkdtemp(dir=path.parent, prefix=".port-"))
+    gone = Path(tempfile.mkdtemp(dir=path.parent, prefix=TEMPORARY))
     os.rename(path, gone)
-    shutil.rmtree(gone)
+    shutil.rmtree(gone, ignore_errors=True)
     return path
+
+
+def clear_interrupted(parent: Path) -> None:
+    """Remove what runs that were killed have left in a folder; the store must be held."""
+    for path in parent.glob(f"{TEMPORARY}*"):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 @contextmanager
@@ -285,16 +315,15 @@ class _Work:
         with tempfile.TemporaryDirectory(prefix="patchset-") as scratch:
             yield Git(self.path / ".git", self.path, Path(scratch), store.readable)
 
-    def run(self) -> Progress:
+    def run(self, judge: Judge) -> Progress:
         """Carry patches until one needs a person, or all are carried."""
         notes, rows = self.notes, []
-        judge = Judge(self.store.git, self.series, self.store.base(self.release), notes.start)
         for level in range(len(notes.trees) + 1, len(self.series.patches) + 1):
             patch = self.series.patches[level - 1]
             carried = judge.carry(patch, level, judge.cut(notes.tree))
             rows.append(carried.row)
             if not carried.row.kind.safe:
-                self._stop(judge, carried.merge, carried.row.kind)
+                self._stop(judge, carried.merge, carried.row)
                 return Progress(self.path, rows, carried.row)
             tree = judge.whole(carried.merge.tree, notes.tree)
             with self.git() as git:
@@ -302,7 +331,7 @@ class _Work:
                 self._commit(git, patch, tree)
         return Progress(self.path, rows, None)
 
-    def accept(self) -> str:
+    def accept(self, judge: Judge) -> str:
         """Commit the files on disk as the patch that the port has stopped at.
 
         Returns its title if nothing of it is in the files, else ''.
@@ -342,6 +371,15 @@ class _Work:
                     f"the release has no such file: bring the change to where upstream has the "
                     "code now, remove the file, then --continue; nothing was changed"
                 )
+            git.keep_objects()
+            gone = judge.gone(len(notes.trees) + 1, notes.tree, tree)
+            if set(gone) - set(notes.asked):
+                notes.asked = list(gone)
+                _save(self.path, notes)
+                raise UsageError(
+                    f"{patch.title}: {'; '.join(gone)} (in {self.path}): correct it, or --continue "
+                    "once more to keep it; nothing was changed"
+                )
             git.run("read-tree", "--reset", tree)
             git.run("update-index", "-q", "--refresh", allow=(0, 1))
             empty = tree == notes.tree
@@ -359,7 +397,7 @@ class _Work:
             git.keep_objects()
             git.run("update-ref", BRANCH, notes.head)
         notes.trees.append(tree)
-        notes.stopped, notes.left = "", {}
+        notes.stopped, notes.asked, notes.left = "", [], {}
         _save(self.path, notes)
 
     def _named(self, merge: Merge) -> str:
@@ -377,7 +415,7 @@ class _Work:
             files[path] = Entry(entry.mode, git.write_blob(data))
         return git.with_entries(merge.tree, files)
 
-    def _stop(self, judge: Judge, merge: Merge, kind: Kind) -> None:
+    def _stop(self, judge: Judge, merge: Merge, row: PatchRow) -> None:
         """Leave the merge on disk, its conflicts marked in the files and in the index."""
         notes = self.notes
         shown = judge.whole(self._named(merge), notes.tree, frozenset(merge.conflicts))
@@ -396,5 +434,7 @@ class _Work:
             for path, stages in merge.conflicts.items()
             if THEIRS in stages and BASE in stages and OURS not in stages
         }
-        notes.stopped = kind.value
+        notes.stopped = row.kind.value
+        # Beside a conflict they are easily forgotten: then they are asked about once more.
+        notes.asked = list(row.gone) if row.kind is Kind.SYMBOL_GONE else []
         _save(self.path, notes)
