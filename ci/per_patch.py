@@ -16,6 +16,7 @@ on disk, applied and tested, and nothing else.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -158,35 +159,44 @@ def start_pytest(paths: list[str], report: Path, output: IO | None) -> subproces
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
 
 
-def passed_tests(unit: list[str], other: list[str]) -> Counter[str]:
-    """Run pytest on both at once; returns how many tests have passed in each file.
+def passed_tests(groups: list[list[str]]) -> Counter[str]:
+    """Run pytest on each group, all at once; returns how many tests have passed in each file.
 
-    Unit tests keep one core busy, and so does an engine: side by side they take as long as the
-    longer of the two. What the others print is shown after what the unit tests print.
+    The first group's output is shown as it comes, the others' when all have ended.
     """
     sys.stdout.flush()
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as output:
-        reports = [Path(folder, "unit.xml")]
-        running = []
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        reports = [folder / f"{number}.xml" for number in range(len(groups))]
+        outputs = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in groups[1:]]
+        running: list[subprocess.Popen] = []
         try:
-            if other:
-                reports.append(Path(folder, "other.xml"))
-                running.append(start_pytest(other, reports[1], output))
-            running.insert(0, start_pytest(unit, reports[0], None))
+            for paths, report, output in zip(groups, reports, [None, *outputs], strict=True):
+                running.append(start_pytest(paths, report, output))
             codes = [process.wait() for process in running]
         except BaseException:
             for process in running:
                 process.send_signal(signal.SIGINT)  # pytest ends its engines
                 process.wait()
             raise
-        output.seek(0)
-        print(output.read(), end="", flush=True)
+        for output in outputs:
+            output.seek(0)
+            print(output.read(), end="", flush=True)
         # Where nothing was collected, `prove` says which file lacks tests.
         failed = [code for code in codes if code not in (0, NO_TESTS)]
         if failed:
             raise Failed(f"expected pytest to succeed, found exit code {failed[0]}; see above")
         cases = [case for report in reports for case in ElementTree.parse(report).iter("testcase")]
         return Counter(case.get("file") for case in cases if case.find("skipped") is None)
+
+
+def side_by_side(unit: list[str], other: list[str]) -> list[list[str]]:
+    """Groups of test files for two cores, of which an engine keeps one busy.
+
+    The first of the others runs beside the rest of them, so `Test:` names the longest first.
+    """
+    groups = [unit, other[:1], other[1:]] if other else [unit[::2], unit[1::2]]
+    return [group for group in groups if group]
 
 
 def prove(line: Line, level: int, tests: list[Tests]) -> int:
@@ -196,7 +206,8 @@ def prove(line: Line, level: int, tests: list[Tests]) -> int:
     require_same("applied", [p.name for p in line.series.patches[:level]], line.applied())
     check_files(line, level)
     own = tests[-1]
-    passed = passed_tests([path for each in tests for path in each.unit], own.other)
+    unit = [path for each in tests for path in each.unit]
+    passed = passed_tests(side_by_side(unit, own.other))
     for path in own.unit + own.other:
         name = path.split("::")[0]
         if not any(file == name or file.startswith(f"{name}/") for file in passed):
