@@ -39,7 +39,7 @@ def test_the_image_without_flags_is_a_ddtree_server():
     [
         # The series' own words, from its own checks.
         (
-            ("--attention-backend", "flashinfer"),
+            ("--attention-backend", "fa3"),
             "DDTREE needs an attention backend that takes a tree mask",
         ),
         (("--page-size", "16"), "DDTREE does not support --page-size 16: expected 1"),
