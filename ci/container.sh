@@ -298,7 +298,7 @@ print(json.dumps([p["prompt"] for p in json.load(open("models/tiny/held_out_prom
     step "ending it"
     check_stop
     step "refusals"
-    check_refusal "DDTREE needs an attention backend that takes a tree mask" -- --attention-backend flashinfer
+    check_refusal "DDTREE needs an attention backend that takes a tree mask" -- --attention-backend fa3
     check_refusal "--model-path /models/absent: expected a folder in the container, found none" \
         -- --model-path /models/absent
     check_refusal "GPU: expected one, found no NVIDIA driver" --env DDTREE_PROFILE=cu128 -- --model-path a/b
