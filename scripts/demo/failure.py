@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import NoReturn
@@ -28,6 +29,11 @@ class UsageError(Failure):
     """A wrong argument, or something missing on this machine; nothing was started."""
 
     exit_code = 2
+
+
+def last_words(done: subprocess.CompletedProcess[str]) -> str:
+    """The last line that a command wrote to standard error, else its exit code in words."""
+    return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
 
 
 class OneLineParser(argparse.ArgumentParser):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from container.gpu import Card, Found, has_code, look
-from demo.failure import UsageError
+from demo.failure import UsageError, last_words
 
 from . import series
 
@@ -74,7 +74,7 @@ def ask_versions() -> dict[str, Any]:
             f"see what `{sys.executable} -c 'import torch'` does"
         ) from None
     if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        last = last_words(done)
         raise UsageError(f"versions: expected to import torch, found: {last}; repair this Python")
     return json.loads(done.stdout)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from demo.checkout import ROOT
+from demo.failure import last_words
 
 _TOOL = ROOT / "scripts" / "apply_patches.sh"
 
@@ -49,7 +50,7 @@ def describe(release: str | None) -> dict[str, Any]:
     try:
         status = json.loads(done.stdout)
     except ValueError:
-        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        last = last_words(done)
         return {"id": None, "problem": last}
     applied = [patch["number"] for patch in status["patches"] if patch["applied"]]
     return {

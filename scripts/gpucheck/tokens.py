@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 
-from demo.failure import Failure
+from demo.failure import Failure, last_words
 
 _PATIENCE_S = 600
 
@@ -45,7 +45,7 @@ def token_ids(
             "check the network, or pass a local --model-path"
         ) from None
     if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        last = last_words(done)
         raise Failure(
             f"tokenizer of {model}: expected to load it, found: {last}; check --model-path",
         )

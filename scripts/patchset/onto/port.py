@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from ..errors import PatchsetError, UsageError
@@ -88,7 +89,7 @@ def where(project: Project, version: str) -> str:
     """One line: how far the port to `version` is, and what is to be done next."""
     path = folder(project, version)
     try:
-        notes = Notes(**json.loads((path / ".git" / _NOTES).read_text(encoding="utf-8")))
+        notes = _read(path)
         patches = load(project.root / "patches" / notes.release).patches
     except (OSError, ValueError, TypeError, PatchsetError):
         return f"port to {version}: cannot be read: --abort --onto {version} and begin again"
@@ -148,12 +149,11 @@ def proceed(
     with _opened(project, release, series, version) as (path, notes, store):
         work = _Work(path, store, series, release, notes)
         left_out = ""
-        judge = Judge(store.git, series, store.base(release), notes.start)
         if notes.stopped:
-            left_out = work.accept(judge)
+            left_out = work.accept()
         elif not begun and len(notes.trees) == len(series.patches):
             raise UsageError(f"all patches are carried in {path}: write the series with --refresh")
-        return replace(work.run(judge), left_out=left_out)
+        return replace(work.run(), left_out=left_out)
 
 
 def abort(project: Project, version: str) -> Path:
@@ -201,7 +201,7 @@ def _opened(
 ) -> Iterator[tuple[Path, Notes, Store]]:
     path = folder(project, version)
     try:
-        notes = Notes(**json.loads((path / ".git" / _NOTES).read_text(encoding="utf-8")))
+        notes = _read(path)
     except OSError:
         raise UsageError(
             f"no port to {version} is under way: begin one with --3way --onto {version}"
@@ -241,6 +241,11 @@ def _busy(git_dir: Path) -> Iterator[None]:
         yield
     finally:
         mark.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> Notes:
+    """Raises OSError where no port is, ValueError or TypeError for notes of another kind."""
+    return Notes(**json.loads((path / ".git" / _NOTES).read_text(encoding="utf-8")))
 
 
 def _save(path: Path, notes: Notes) -> None:
@@ -307,6 +312,11 @@ class _Work:
     release: Release
     notes: Notes
 
+    @cached_property
+    def judge(self) -> Judge:
+        """Made when it is first asked: most refusals need none."""
+        return Judge(self.store.git, self.series, self.store.base(self.release), self.notes.start)
+
     @contextmanager
     def git(self) -> Iterator[Git]:
         """The port's repository, which also reads what the store's run has made."""
@@ -315,15 +325,15 @@ class _Work:
         with tempfile.TemporaryDirectory(prefix="patchset-") as scratch:
             yield Git(self.path / ".git", self.path, Path(scratch), store.readable)
 
-    def run(self, judge: Judge) -> Progress:
+    def run(self) -> Progress:
         """Carry patches until one needs a person, or all are carried."""
-        notes, rows = self.notes, []
+        notes, rows, judge = self.notes, [], self.judge
         for level in range(len(notes.trees) + 1, len(self.series.patches) + 1):
             patch = self.series.patches[level - 1]
             carried = judge.carry(patch, level, judge.cut(notes.tree))
             rows.append(carried.row)
             if not carried.row.kind.safe:
-                self._stop(judge, carried.merge, carried.row)
+                self._stop(carried.merge, carried.row)
                 return Progress(self.path, rows, carried.row)
             tree = judge.whole(carried.merge.tree, notes.tree)
             with self.git() as git:
@@ -331,7 +341,7 @@ class _Work:
                 self._commit(git, patch, tree)
         return Progress(self.path, rows, None)
 
-    def accept(self, judge: Judge) -> str:
+    def accept(self) -> str:
         """Commit the files on disk as the patch that the port has stopped at.
 
         Returns its title if nothing of it is in the files, else ''.
@@ -372,7 +382,7 @@ class _Work:
                     "code now, remove the file, then --continue; nothing was changed"
                 )
             git.keep_objects()
-            gone = judge.gone(len(notes.trees) + 1, notes.tree, tree)
+            gone = self.judge.gone(len(notes.trees) + 1, notes.tree, tree)
             if set(gone) - set(notes.asked):
                 notes.asked = list(gone)
                 _save(self.path, notes)
@@ -415,10 +425,10 @@ class _Work:
             files[path] = Entry(entry.mode, git.write_blob(data))
         return git.with_entries(merge.tree, files)
 
-    def _stop(self, judge: Judge, merge: Merge, row: PatchRow) -> None:
+    def _stop(self, merge: Merge, row: PatchRow) -> None:
         """Leave the merge on disk, its conflicts marked in the files and in the index."""
         notes = self.notes
-        shown = judge.whole(self._named(merge), notes.tree, frozenset(merge.conflicts))
+        shown = self.judge.whole(self._named(merge), notes.tree, frozenset(merge.conflicts))
         with self.git() as git:
             git.run("read-tree", "--reset", "-u", shown)
             rows = []
