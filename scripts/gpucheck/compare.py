@@ -14,7 +14,7 @@ from .engine import Ask, Bench, Reply
 from .graph_log import GraphLog
 from .noise import seeded_gap
 from .served import EngineSpec, without_speculation
-from .states import NotRun, Outcome, State
+from .states import Outcome, State
 
 
 @dataclass(frozen=True)
@@ -172,23 +172,14 @@ def judge_runs(
     Args:
         runs: makes each part, by its title.
         problems: may grow while the parts are made.
-
-    Raises:
-        NotRun: no part could be run, and none failed.
     """
-    parts, failed, lines, skipped = [], [], [], {}
+    parts, failed, lines = [], [], []
     for title, run in runs.items():
         try:
             parts.append(run())
-        except NotRun as reason:
-            skipped[title] = str(reason)
         except Failure as failure:
             failed.append(f"{title}: {failure}")
             lines += [f"    {line}" for line in failure.details]
-    if not parts and not failed:
-        raise NotRun("; ".join(dict.fromkeys(skipped.values())))
     outcome = judge(parts, names, [*problems, *failed])
     outcome.details += lines
-    for title, reason in skipped.items():
-        outcome.summary += f"; {title} NOT RUN: {reason}"
     return outcome
