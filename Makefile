@@ -17,10 +17,11 @@ VENV_PYTHON := $(VENV)/bin/python
 SLOW_TESTS := $(wildcard tests/exactness tests/engine)
 ALL_TESTS := $(filter-out $(SLOW_TESTS),$(patsubst %/,%,$(sort $(wildcard tests/*/)))) $(SLOW_TESTS)
 # These do not depend on the release, so the default one's run is enough.
-ifneq ($(RELEASE),$(DEFAULT_RELEASE))
 TOOL_TESTS := $(addprefix tests/,bootstrap ci container gpucheck requirements signatures tool)
+ifneq ($(RELEASE),$(DEFAULT_RELEASE))
+ALL_TESTS := $(filter-out $(TOOL_TESTS),$(ALL_TESTS))
 endif
-TESTS ?= $(filter-out $(EXCEPT) $(TOOL_TESTS),$(ALL_TESTS))
+TESTS ?= $(filter-out $(EXCEPT),$(ALL_TESTS))
 
 .PHONY: help
 help: ## list the targets
@@ -81,7 +82,7 @@ image: ## build the image that `docker run` serves (PROFILE=cu128 or cpu, IMAGE=
 
 .PHONY: image-check
 image-check: bootstrap ## build the CPU image without Docker and check what it does (root, Debian)
-	@ci/container.sh $(IMAGE_CHECK_ARGS)
+	@ci/container.sh --release $(RELEASE) $(IMAGE_CHECK_ARGS)
 
 .PHONY: clean
 clean: ## remove caches and build/

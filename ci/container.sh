@@ -11,8 +11,6 @@ DEFAULT_BASE=nvidia/cuda:12.8.1-devel-ubuntu24.04
 SUITE=bookworm
 BASE_PACKAGES=python3,python3-venv
 TOOLS=(buildah podman runc debootstrap)
-RELEASE=$(scripts/releases.sh default)
-PYTHON=$ROOT/$(scripts/releases.sh venv "$RELEASE")/bin/python
 STOP_S=10
 START_S=180
 
@@ -20,7 +18,6 @@ PATH=$PATH:/usr/sbin:/sbin
 WORK=$ROOT/build/image
 # Never the name of the real base: a later build without arguments must not find this one.
 BASE=localhost/sglang-ddtree-base:$SUITE
-IMAGE=localhost/sglang-ddtree:check
 NAME=sglang-ddtree-check-$$
 HOST_SERVER=
 TEMPORARY=
@@ -28,14 +25,15 @@ PASSED=0
 
 usage() {
     cat <<TEXT
-usage: ci/container.sh [--fresh]
+usage: ci/container.sh [--release R] [--fresh]
 
 Builds the image of Dockerfile with PROFILE=cpu on a base that debootstrap makes, without a
 Docker engine, and checks it: the same tokens as the engine in .venv, health, read-only root, no
 network, SIGTERM, refusals, labels, and that a corrupted patch ends the build. Needs root, Debian
 with apt, and .venv (scripts/bootstrap.sh); ${TOOLS[*]} are installed if they are missing.
 
-  --fresh     forget the base and the layers of earlier runs first
+  --release R   a release of upstream.toml (default: $(scripts/releases.sh default))
+  --fresh       forget the base and the layers of earlier runs first
 
 Nothing keeps running; the base and the layers stay in the local image store, for the next run.
 Exit codes: 0 all passed; 1 a check failed; 2 this machine cannot do it.
@@ -115,7 +113,7 @@ make_base() {
         return
     fi
     step "making the base with debootstrap"
-    debootstrap --variant=minbase --include="$BASE_PACKAGES" "$SUITE" "$folder" \
+    debootstrap --force-check-gpg --variant=minbase --include="$BASE_PACKAGES" "$SUITE" "$folder" \
         >"$WORK/debootstrap.log" 2>&1 ||
         unable "base: expected debootstrap to make $SUITE, found: $(tail -n 1 "$WORK/debootstrap.log"); see build/image/debootstrap.log"
     rm -rf "$folder"/var/cache/apt/archives/*.deb "$folder"/var/lib/apt/lists/*
@@ -259,20 +257,33 @@ check_refusal() { # LINE OPTION... -- ARGUMENT...
 }
 
 main() {
-    case ${1-} in
-        '' | --fresh) ;;
-        -h | --help)
-            usage
-            return
-            ;;
-        *) unable "expected --fresh or nothing, found '$1'; see --help" ;;
-    esac
+    local fresh=
+    RELEASE=$(scripts/releases.sh default)
+    while (($#)); do
+        case $1 in
+            --fresh) fresh=1 ;;
+            --release)
+                (($# > 1)) || unable "--release: expected a release after it, found nothing"
+                RELEASE=$2
+                shift
+                ;;
+            -h | --help)
+                usage
+                return
+                ;;
+            *) unable "expected --release R or --fresh, found '$1'; see --help" ;;
+        esac
+        shift
+    done
+    # It prints what is wrong with an unknown release.
+    PYTHON=$ROOT/$(scripts/releases.sh venv "$RELEASE")/bin/python || exit 2
+    IMAGE=localhost/sglang-ddtree:check-$RELEASE
     mkdir -p "$WORK"
     trap clean_up EXIT
     trap 'exit 130' INT TERM HUP
     need_tools
     TEMPORARY=$(mktemp -d "$WORK/tmp.XXXXXX")
-    if [[ ${1-} == --fresh ]]; then
+    if [[ -n $fresh ]]; then
         podman rmi --force --ignore "$IMAGE" "$BASE" >/dev/null
     fi
     SERIES=$(cd scripts && "$PYTHON" -m container.series_id "$RELEASE")
