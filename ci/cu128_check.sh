@@ -107,7 +107,7 @@ PYTHON
 # What only these tests need comes beside the environment, so that this stays what the lock says.
 run_unit_tests() {
     local tools=$FOLDER/tools
-    awk '/^[a-z]/ { keep = /^(iniconfig|pluggy|pytest|pytest-timeout)==/ } keep' \
+    awk '/^[a-z]/ { keep = /^(iniconfig|pluggy|pytest|pytest-timeout|ruff)==/ } keep' \
         requirements/dev.txt >"$FOLDER/tools.txt"
     "$VENV/bin/pip" install --quiet --no-deps --require-hashes --upgrade --target "$tools" \
         -r "$FOLDER/tools.txt"
