@@ -7,7 +7,7 @@ seconds that importing SGLang takes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from .refusal import Refusal, one_line
 
@@ -15,6 +15,8 @@ from .refusal import Refusal, one_line
 _ALIASES = {
     "model": "model-path",
     "speculative-draft-model": "speculative-draft-model-path",
+    "tensor-parallel-size": "tp-size",
+    "tp": "tp-size",
 }
 
 
@@ -38,6 +40,12 @@ def given(arguments: Sequence[str]) -> dict[str, str | None]:
     if found.get("config"):
         found = {**_in_file(found["config"]), **found}
     return found
+
+
+def ranks(flags: Mapping[str, str | None]) -> int:
+    """How many cards a server takes; 1 for what SGLang will refuse itself."""
+    text = flags.get("tp-size") or ""
+    return max(1, int(text)) if text.isdecimal() else 1
 
 
 def _in_file(path: str) -> dict[str, str | None]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,9 +34,9 @@ def _always() -> Iterable[Choice]:
     yield Choice("speculative-algorithm", "DDTREE", "what this image is for")
 
 
-def _on_card(card: Card) -> Iterable[Choice]:
+def _on_cards(cards: Sequence[Card]) -> Iterable[Choice]:
     yield Choice("attention-backend", "triton", "it reads tree masks on every card of this image")
-    if card.is_sm120:
+    if any(card.is_sm120 for card in cards):
         why = "FlashInfer's kernels do not compile for SM120 with CUDA 12.8"
     else:
         why = "it needs no kernel to be compiled while a request waits"
@@ -61,15 +61,15 @@ def _tiny_models(models: Path) -> Iterable[Choice]:
     yield Choice("random-seed", "0", "two servers answer alike")
 
 
-def choose(given: Mapping[str, str | None], card: Card | None, models: Path) -> list[Choice]:
+def choose(given: Mapping[str, str | None], cards: Sequence[Card], models: Path) -> list[Choice]:
     """What to add to the flags that were `given`.
 
     Args:
         given: as `arguments.given` returns them.
-        card: the card to serve on, or None for the CPU profile.
+        cards: the cards to serve on; none for the CPU profile.
         models: the folder of the tiny pair, which only the CPU profile serves by default.
     """
-    choices = [*_always(), *(_on_cpu() if card is None else _on_card(card))]
-    if card is None and "model-path" not in given:
+    choices = [*_always(), *(_on_cards(cards) if cards else _on_cpu())]
+    if not cards and "model-path" not in given:
         choices += _tiny_models(models)
     return [choice for choice in choices if choice.flag not in given]

@@ -20,9 +20,9 @@ from pathlib import Path
 from cpu_profile.environment import set_environment
 
 from . import gpu, health
-from .arguments import given
+from .arguments import given, ranks
 from .choices import choose
-from .folders import settle_home, temporary
+from .folders import require_loadable, settle_home, temporary
 from .models import require_models
 from .refusal import EXIT_CODE, Refusal
 from .supervise import GRACE_S, Supervisor
@@ -59,15 +59,16 @@ def prepare(
         )
     temporary(environ)
     flags = given(arguments)
-    card = None
+    cards: tuple[gpu.Card, ...] = ()
     if profile == "cpu":
         set_environment(environ)
     else:
-        card = gpu.require_card(look())
-        say(f"card: {card}")
+        cards = gpu.require_cards(look(), ranks(flags))
+        for card in cards:
+            say(f"card: {card}")
         # This version check asks for the CUDA 13 build; the lock has the one for CUDA 12.8.
         environ.setdefault("SGLANG_SKIP_SGL_KERNEL_VERSION_CHECK", "1")
-    choices = choose(flags, card, models)
+    choices = choose(flags, cards, models)
     for choice in choices:
         flags[choice.flag] = choice.value
     require_models(flags)
@@ -75,6 +76,8 @@ def prepare(
         raise Refusal(f"--port: expected a number, found '{flags['port']}'; correct it")
     if moved := settle_home(environ):
         say(moved)
+    if cards:
+        require_loadable(environ)
     _settle_network(environ)
     for choice in choices:
         say(str(choice))

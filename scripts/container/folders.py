@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 
 from .refusal import Refusal
@@ -14,7 +14,7 @@ def _writable(folder: Path) -> bool:
     return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
 
 
-def temporary(environ: MutableMapping[str, str]) -> Path:
+def temporary(environ: Mapping[str, str]) -> Path:
     """The folder for sockets and small files.
 
     Raises:
@@ -24,7 +24,7 @@ def temporary(environ: MutableMapping[str, str]) -> Path:
     if not _writable(folder):
         raise Refusal(
             f"temporary folder: expected to be able to write to {folder}, found that it is not so; "
-            f"add --tmpfs {folder}"
+            f"add --tmpfs {folder}:exec"
         )
     return folder
 
@@ -44,3 +44,17 @@ def settle_home(environ: MutableMapping[str, str]) -> str | None:
     new.mkdir(exist_ok=True)
     environ["HOME"] = str(new)
     return f"HOME {new}: {home} cannot be written; what is kept there is lost with the container"
+
+
+def require_loadable(environ: Mapping[str, str]) -> None:
+    """Triton and SGLang compile kernels into HOME and load them from there.
+
+    Raises:
+        Refusal: it is mounted so that nothing can be loaded, as --tmpfs does if not told otherwise.
+    """
+    home = environ["HOME"]
+    if os.statvfs(home).f_flag & os.ST_NOEXEC:
+        raise Refusal(
+            f"HOME: expected to load compiled kernels from {home}, found it mounted noexec; mount "
+            f"it with exec (--tmpfs {temporary(environ)}:exec)"
+        )

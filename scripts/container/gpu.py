@@ -112,24 +112,29 @@ def look() -> Found:
     return Found(tuple(cards), answer["problem"])
 
 
-def require_card(found: Found) -> Card:
-    """The card that a server on one card takes: the first.
+def require_cards(found: Found, count: int) -> tuple[Card, ...]:
+    """The cards that a server with `count` ranks takes: the first ones.
 
     Raises:
-        Refusal: there is none, or the image has no machine code for it.
+        Refusal: there are fewer, or the image has no machine code for one of them.
     """
     if not found.cards:
         raise Refusal(
             f"GPU: expected one, found {found.problem}; start the container with --gpus all on a "
             "host that has the NVIDIA driver and the NVIDIA Container Toolkit"
         )
-    card = found.cards[0]
-    if not has_code(card.capability):
+    if len(found.cards) < count:
         raise Refusal(
-            f"GPU: expected compute capability 8.x, 9.0, 10.0 or 12.0, which this image has "
-            f"kernels for, found {card}; use --gpus with another card (--gpus device=1)"
+            f"GPU: expected {count} for --tp-size {count}, found {len(found.cards)}; show more to "
+            "the container with --gpus, or lower --tp-size"
         )
-    return card
+    for card in found.cards[:count]:
+        if not has_code(card.capability):
+            raise Refusal(
+                f"GPU: expected compute capability 8.x, 9.0, 10.0 or 12.0, which this image has "
+                f"kernels for, found {card}; use --gpus with another card (--gpus device=1)"
+            )
+    return found.cards[:count]
 
 
 if __name__ == "__main__":

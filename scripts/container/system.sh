@@ -14,8 +14,9 @@ case $STAGE-$PROFILE in
     # ca-certificates: pip's index; git: scripts/patchset checks and applies with it.
     build-cu128 | build-cpu) PACKAGES=(ca-certificates git python3 python3-venv) ;;
     # Triton compiles its launchers with a C compiler and Python's headers when a kernel is first
-    # used; SGLang binds processes to memory with libnuma.
-    serve-cu128) PACKAGES=(ca-certificates gcc libc6-dev libnuma1 python3 python3-dev) ;;
+    # used, SGLang some of its kernels with the base's nvcc, which needs g++; SGLang binds processes
+    # to memory with libnuma.
+    serve-cu128) PACKAGES=(ca-certificates g++ gcc libc6-dev libnuma1 python3 python3-dev) ;;
     serve-cpu) PACKAGES=(python3) ;;
     *)
         echo "system.sh: expected build or serve, and cu128 or cpu, found '$STAGE $PROFILE'; see --build-arg PROFILE" >&2

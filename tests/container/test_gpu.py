@@ -2,13 +2,18 @@
 """What a container finds out about its cards, from a driver that is made up here."""
 
 import ctypes
+import json
+import subprocess
+from dataclasses import asdict
 
 import pytest
-from container.gpu import Card, Found, ask_driver, has_code, look, require_card
+from container.gpu import Card, Found, ask_driver, has_code, look, require_cards
 from container.refusal import Refusal
 
 B200 = Card("NVIDIA B200", (10, 0), 178 * 2**30)
 PRO_6000 = Card("NVIDIA RTX PRO 6000", (12, 0), 95 * 2**30)
+
+OLD = Card("NVIDIA V100", (7, 0), 32 * 2**30)
 
 
 class Driver:
@@ -63,12 +68,41 @@ def test_why_there_is_no_card(load, problem):
     found = ask_driver(load)
     assert found == Found((), problem)
     with pytest.raises(Refusal, match="^GPU: expected one, found .*; start .* --gpus all") as info:
-        require_card(found)
+        require_cards(found, 1)
     assert problem in str(info.value)
 
 
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        ({"stdout": json.dumps(asdict(Found((B200, PRO_6000))))}, Found((B200, PRO_6000))),
+        ({"stdout": json.dumps(asdict(Found((), "none")))}, Found((), "none")),
+        (
+            {"stderr": "what came before\nlast words\n", "returncode": -11},
+            Found((), "an NVIDIA driver that fails: last words"),
+        ),
+        (
+            {"stdout": "", "returncode": -11},
+            Found((), "an NVIDIA driver that fails: exit code -11"),
+        ),
+    ],
+)
+def test_the_answer_of_the_process_that_asks(monkeypatch, answer, found):
+    done = {"args": (), "returncode": 0, "stdout": "", "stderr": ""} | answer
+    monkeypatch.setattr(subprocess, "run", lambda *_, **how: subprocess.CompletedProcess(**done))
+    assert look() == found
+
+
+def test_a_driver_that_does_not_answer(monkeypatch):
+    def run(command, timeout, **how):
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert look() == Found((), "an NVIDIA driver that does not answer within 60 s")
+
+
 def test_the_process_that_asks_answers_on_this_machine():
-    """Whatever the machine has, the answer is one that `require_card` understands."""
+    """Whatever the machine has, the answer is one that `require_cards` understands."""
     found = look()
     assert bool(found.cards) != bool(found.problem)
     assert all(len(card.capability) == 2 for card in found.cards)
@@ -78,11 +112,19 @@ def test_the_process_that_asks_answers_on_this_machine():
 def test_cards_that_the_locked_kernels_run_on(capability):
     card = Card("card", capability, 2**30)
     assert has_code(capability)
-    assert require_card(Found((card, PRO_6000))) is card
+    assert require_cards(Found((card, OLD)), 1) == (card,)
 
 
 @pytest.mark.parametrize("capability", [(7, 0), (7, 5), (10, 3), (11, 0), (12, 1), (13, 0)])
 def test_cards_without_kernels_are_refused(capability):
     """Code for sm_100a and sm_120a runs on no other version, not even on 10.3 or 12.1."""
     with pytest.raises(Refusal, match=rf"^GPU: expected .* found card, .* {capability[0]}\."):
-        require_card(Found((Card("card", capability, 2**30),)))
+        require_cards(Found((Card("card", capability, 2**30),)), 1)
+
+
+def test_every_card_of_a_rank_is_looked_at_and_no_other():
+    assert require_cards(Found((B200, PRO_6000, OLD)), 2) == (B200, PRO_6000)
+    with pytest.raises(Refusal, match="^GPU: expected .* found NVIDIA V100"):
+        require_cards(Found((B200, PRO_6000, OLD)), 3)
+    with pytest.raises(Refusal, match="^GPU: expected 4 for --tp-size 4, found 3; "):
+        require_cards(Found((B200, B200, B200)), 4)

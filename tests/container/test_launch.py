@@ -22,7 +22,7 @@ def start(*own):
     """SGLang's arguments of the CPU image with these flags of the user."""
     from container.arguments import given
 
-    choices = choose(given(own), None, TINY)
+    choices = choose(given(own), (), TINY)
     return server_args([word for choice in choices for word in choice.arguments] + list(own))
 
 

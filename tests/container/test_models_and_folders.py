@@ -99,5 +99,5 @@ def test_a_mounted_cache_of_models_stays_in_use(tmp_path, read_only, writable):
 
 def test_no_temporary_folder_is_refused(tmp_path, read_only):
     read_only.add(tmp_path)
-    with pytest.raises(Refusal, match=f"^temporary folder: .*; add --tmpfs {tmp_path}$"):
+    with pytest.raises(Refusal, match=f"^temporary folder: .*; add --tmpfs {tmp_path}:exec$"):
         temporary({"TMPDIR": str(tmp_path)})

@@ -2,6 +2,7 @@
 """From the flags after `docker run IMAGE` to the flags of the server."""
 
 import argparse
+import os
 
 import pytest
 from container import entrypoint
@@ -13,6 +14,8 @@ from cpu_profile.environment import ENVIRONMENT
 
 PRO_6000 = Card("NVIDIA RTX PRO 6000", (12, 0), 95 * 2**30)
 B200 = Card("NVIDIA B200", (10, 0), 178 * 2**30)
+H200 = Card("NVIDIA H200", (9, 0), 139 * 2**30)
+A100 = Card("NVIDIA A100", (8, 0), 79 * 2**30)
 HUB = ["--model-path", "Qwen/Qwen3-8B", "--speculative-draft-model-path", "z-lab/drafter"]
 
 
@@ -53,7 +56,7 @@ def parsed(arguments):
     return vars(parser.parse_args(arguments))
 
 
-@pytest.mark.parametrize("card", [PRO_6000, B200, Card("NVIDIA H200", (9, 0), 139 * 2**30)])
+@pytest.mark.parametrize("card", [PRO_6000, B200, H200, A100])
 def test_a_card_gets_what_the_series_serves_on_it(environ, card, capsys):
     flags = parsed(prepare(HUB, environ, sees(card)))
     assert flags["host"] == "0.0.0.0"
@@ -68,6 +71,26 @@ def test_a_card_gets_what_the_series_serves_on_it(environ, card, capsys):
     assert f"ddtree: card: {card}" in lines
     assert any(line.startswith("ddtree: --attention-backend triton: ") for line in lines)
     assert any("SM120" in line for line in lines) == (card is PRO_6000)
+
+
+@pytest.mark.parametrize("flag", ["--tp-size", "--tensor-parallel-size", "--tp"])
+def test_the_choices_are_safe_on_every_card_that_is_taken(environ, flag, capsys):
+    prepare([*HUB, flag, "2"], environ, sees(B200, PRO_6000))
+    lines = capsys.readouterr().out.splitlines()
+    assert {f"ddtree: card: {B200}", f"ddtree: card: {PRO_6000}"} < set(lines)
+    assert any("SM120" in line for line in lines)
+    with pytest.raises(Refusal, match="^GPU: expected 2 for --tp-size 2, found 1; "):
+        prepare([*HUB, flag, "2"], environ, sees(B200))
+
+
+def test_compiled_kernels_must_be_loadable_on_a_card(environ, models, monkeypatch):
+    """Docker mounts --tmpfs noexec, and with --read-only HOME lies there."""
+    noexec = os.statvfs_result((0,) * 8 + (os.ST_NOEXEC, 255))
+    monkeypatch.setattr(os, "statvfs", lambda path: noexec)
+    with pytest.raises(Refusal, match="^HOME: expected to load .* mounted noexec; .*:exec"):
+        prepare(HUB, environ, sees(B200))
+    environ["DDTREE_PROFILE"] = "cpu"
+    prepare([], environ, sees(), models)
 
 
 @pytest.mark.parametrize(
