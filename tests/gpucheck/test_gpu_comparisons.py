@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checks that compare engines: right engines pass, each wrong one is seen."""
 
+import json
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -58,7 +61,7 @@ def test_one_wrong_token_fails(name, position):
     assert f"new token {position + 1} on" in line and hit[0] in line
 
 
-@pytest.mark.parametrize("name", ["graphs", "tp"])
+@pytest.mark.parametrize("name", ["identity", "graphs", "tp"])
 def test_a_wrong_seeded_token_fails(name):
     def is_wrong(spec, ask) -> bool:
         return OTHER_SIDE[name](spec) and ask.seed is not None
@@ -80,7 +83,7 @@ def test_a_wrong_seeded_token_fails(name):
 )
 def test_near_ties_are_excused_in_16_bits_only(dtype, gap, state):
     def is_wrong(spec, ask) -> bool:
-        return spec.method == "DDTREE" and "chat 1" in ask.label
+        return spec.method == "DDTREE" and "chat 1" in ask.label and ask.seed is None
 
     bench = MadeUpBench(machine(), wrong_at(3, is_wrong), log_probs=(-0.5, -0.5, -0.5 - gap))
     outcome = identity.run(context(bench, dtype))
@@ -131,7 +134,7 @@ def test_a_refused_flashinfer_is_not_run_and_a_crashed_one_is_no_excuse():
         backends.run(context(MadeUpBench(machine(), fails=refuse(Failure("it ended")))))
 
 
-@pytest.mark.parametrize("name", ["graphs", "tp"])
+@pytest.mark.parametrize("name", ["identity", "graphs", "tp"])
 def test_an_engine_that_ends_fails_its_part_and_leaves_the_other(name):
     """Only deterministic engines end: the greedy part is there, and the check has failed."""
 
@@ -180,7 +183,7 @@ def test_seeds_are_asked_of_deterministic_engines_only():
         asked.append((spec.deterministic, ask.seed is not None))
         return text_of(ask)
 
-    for check in (graphs, ranks):
+    for check in (identity, graphs, ranks):
         check.run(context(MadeUpBench(machine(2), answers, replays)))
     assert set(asked) == {(False, False), (True, True)}
 
@@ -216,11 +219,48 @@ def test_the_kernel_needs_sgl_kernel():
 
 
 def test_the_kernel_fails_on_a_problem_and_passes_on_none():
-    walks = {"compared": 100, "equal": 99, "at_a_boundary": 1, "wrong": 0}
-    figures = {"walks": walks, "law": {"greatest_z": 0.5, "z": [0.5]}, "problems": []}
-    assert kernel.judge(figures).state is State.PASSED
-    failed = kernel.judge(figures | {"problems": ["3 walks differ"]})
+    assert kernel.judge(FIGURES).state is State.PASSED
+    failed = kernel.judge(FIGURES | {"problems": ["3 walks differ"]})
     assert failed.state is State.FAILED and "3 walks differ" in failed.summary
+
+
+FIGURES = {
+    "walks": {"compared": 100, "equal": 99, "at_a_boundary": 1, "wrong": 0},
+    "law": {"greatest_z": 0.5, "z": [0.5]},
+    "problems": [],
+}
+
+
+def answers(monkeypatch, code: int, stdout: str = "", stderr: str = "") -> list:
+    """The process in which the kernel runs ends like this; returns the calls."""
+    calls = []
+
+    def run(command, **how):
+        calls.append((command, how["env"]["SGLANG_SKIP_SGL_KERNEL_VERSION_CHECK"]))
+        return subprocess.CompletedProcess(command, code, stdout, stderr)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    return calls
+
+
+def test_the_kernel_is_judged_by_the_last_line_of_its_process(monkeypatch):
+    calls = answers(monkeypatch, 0, f"a library says hello\n{json.dumps(FIGURES)}\n")
+    assert kernel.run(context(MadeUpBench(machine()))) == kernel.judge(FIGURES)
+    assert calls == [([sys.executable, "-m", "gpucheck.walks"], "1")]
+
+
+def test_a_kernel_that_fails_or_hangs(monkeypatch):
+    answers(monkeypatch, 1, stderr="first\nCUDA error: an illegal memory access\n")
+    with pytest.raises(Failure, match="found: CUDA error: an illegal memory access") as info:
+        kernel.run(context(MadeUpBench(machine())))
+    assert info.value.details == ("first", "CUDA error: an illegal memory access")
+
+    def hang(command, timeout, **how):
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr(subprocess, "run", hang)
+    with pytest.raises(Failure, match="within 600 s, found none"):
+        kernel.run(context(MadeUpBench(machine())))
 
 
 def test_speed_measures_every_method_in_every_cell():

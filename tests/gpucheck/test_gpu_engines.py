@@ -3,6 +3,7 @@
 
 import argparse
 import os
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from demo.failure import Failure, UsageError
 from demo.methods import DDTREE, DFLASH, PLAIN
 from gpucheck.checks import speed
 from gpucheck.engine import Ask, Bench, Refused, why_no_start
-from gpucheck.machine import ask_versions, choose_device
+from gpucheck.machine import ask_driver_version, ask_versions, choose_device
 from gpucheck.prompts import EACH, KINDS, is_tiny, texts
 from gpucheck.questions import batches
 from gpucheck.served import CAPTURED_BATCHES, EngineSpec, Pair, launch_command
@@ -151,6 +152,23 @@ def test_the_device():
     assert choose_device("cpu", ONE_CARD, VERSIONS)[0] == "cpu"
     with pytest.raises(UsageError, match="--device cuda"):
         choose_device("cuda", NO_DRIVER, VERSIONS)
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "version"),
+    [
+        (0, "570.86.15\n570.86.15\n", "570.86.15"),
+        (9, "No devices were found\n", None),
+        (0, "", None),
+    ],
+)
+def test_the_drivers_version_is_what_nvidia_smi_says(monkeypatch, code, text, version):
+    def run(command, **how):
+        assert command[0] == "nvidia-smi"
+        return subprocess.CompletedProcess(command, code, text, "")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert ask_driver_version() == version
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ class Check:
 
 
 CHECKS = (
-    Check("identity", "DDTREE against no speculation, greedy", identity.run),
+    Check("identity", "DDTREE against no speculation, greedy and seeded", identity.run),
     Check("graphs", "DDTREE with CUDA graphs against eager, greedy and seeded", graphs.run),
     Check("flashinfer", "DDTREE on triton against FlashInfer, greedy", backends.run),
     Check("tp", "DDTREE on several ranks against one, greedy and seeded", ranks.run),

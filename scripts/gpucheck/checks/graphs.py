@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,8 +12,8 @@ from demo.methods import DDTREE
 
 from ..compare import Part, ask_all, compare_answered, judge_runs
 from ..context import Context
+from ..engine import Ask
 from ..graph_log import GraphLog
-from ..questions import batches
 from ..served import EngineSpec
 from ..states import Outcome
 
@@ -35,11 +36,16 @@ def replay_problems(title: str, with_graphs: GraphLog, eager: GraphLog) -> list[
     return problems
 
 
-def compare_graphs(context: Context, title: str, seeded: bool, problems: list[str]) -> Part:
-    """Greedy or seeded text; adds to `problems` what `replay_problems` finds."""
-    asked = batches(context.ids, SIZES, context.new_tokens, seeded)
+def compare_graphs(
+    context: Context,
+    title: str,
+    deterministic: bool,
+    asked: Sequence[Sequence[Ask]],
+    problems: list[str],
+) -> Part:
+    """One kind of text; adds to `problems` what `replay_problems` finds."""
     eager = EngineSpec(
-        DDTREE, context.dtype, graphs=False, deterministic=seeded, log_every_step=True
+        DDTREE, context.dtype, graphs=False, deterministic=deterministic, log_every_step=True
     )
     replayed = ask_all(context.bench, replace(eager, graphs=True), asked)
     plain = ask_all(context.bench, eager, asked)
@@ -51,8 +57,8 @@ def run(context: Context) -> Outcome:
     context.require_gpu()
     problems: list[str] = []
     runs = {
-        title: partial(compare_graphs, context, title, seeded, problems)
-        for title, seeded in (("greedy", False), ("seeded", True))
+        title: partial(compare_graphs, context, title, deterministic, asked, problems)
+        for title, deterministic, asked in context.greedy_and_seeded(SIZES)
     }
     outcome = judge_runs(runs, ("graphs", "eager"), problems)
     outcome.summary += f"; {_replays(outcome.figures)}"

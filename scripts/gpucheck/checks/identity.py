@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Greedy DDTREE writes what the target writes without speculation: alone and in a batch."""
+"""DDTREE writes what the target writes without speculation: alone and in a batch."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 from demo.methods import DDTREE, PLAIN
 
-from ..compare import compare, judge
+from ..compare import compare, judge_runs
 from ..context import Context
-from ..questions import batches
 from ..served import GREATEST_BATCH, EngineSpec
 from ..states import Outcome
 
@@ -15,6 +17,9 @@ _SIZES = (1, 1, 1, GREATEST_BATCH)
 
 
 def run(context: Context) -> Outcome:
-    asked = batches(context.ids, _SIZES, context.new_tokens)
-    sides = EngineSpec(PLAIN, context.dtype), EngineSpec(DDTREE, context.dtype)
-    return judge([compare(context.bench, "greedy", sides, asked)], (PLAIN, DDTREE))
+    parts = {}
+    for title, deterministic, asked in context.greedy_and_seeded(_SIZES):
+        plain = EngineSpec(PLAIN, context.dtype, deterministic=deterministic)
+        sides = plain, replace(plain, method=DDTREE)
+        parts[title] = partial(compare, context.bench, title, sides, asked)
+    return judge_runs(parts, (PLAIN, DDTREE))

@@ -10,7 +10,6 @@ from demo.methods import DDTREE
 
 from ..compare import compare, judge_runs
 from ..context import Context
-from ..questions import batches
 from ..served import GREATEST_BATCH, EngineSpec
 from ..states import NotRun, Outcome
 
@@ -34,15 +33,8 @@ def ranks_to_run(context: Context) -> int:
 
 def run(context: Context) -> Outcome:
     ranks = ranks_to_run(context)
-    greedy = batches(context.ids, _SIZES, context.new_tokens)
-    seeded = batches(context.ids, _SIZES, context.new_tokens, seeded=True)
-    if context.machine.on_gpu:
-        runs = [("greedy", False, greedy), ("seeded", True, seeded)]
-    else:
-        # On a CPU the flag for seeds changes no kernel: one engine answers both.
-        runs = [("greedy and seeded", True, greedy + seeded)]
     parts = {}
-    for title, deterministic, asked in runs:
+    for title, deterministic, asked in context.greedy_and_seeded(_SIZES):
         one = EngineSpec(DDTREE, context.dtype, deterministic=deterministic)
         sides = one, replace(one, tp=ranks)
         parts[title] = partial(compare, context.bench, title, sides, asked)
