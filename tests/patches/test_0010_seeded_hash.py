@@ -5,6 +5,7 @@ import pytest
 import torch
 import triton
 from sglang.srt import server_args
+from sglang.srt.layers.utils import hash as hash_module
 from sglang.srt.layers.utils.hash import murmur_hash32, murmur_hash32_kernel
 
 
@@ -33,6 +34,22 @@ def test_the_hash_is_the_kernels():
         assert found.shape == expected.shape
         assert torch.equal(found.to(torch.int64), expected)
     assert expected.unique().numel() > 0.99 * expected.numel()
+
+
+def test_other_devices_launch_the_kernel(monkeypatch):
+    """Shapes only: a block of 1024 columns for each row."""
+    grids = []
+
+    class Kernel:
+        def __getitem__(self, grid):
+            return lambda *args, **how: grids.append(grid)
+
+    monkeypatch.setattr(hash_module, "murmur_hash32_kernel", Kernel())
+    seed = torch.zeros(3, dtype=torch.uint64, device="meta")
+    positions = torch.zeros(3, dtype=torch.int64, device="meta")
+    hashed = murmur_hash32(seed, positions, torch.arange(2000, device="meta"))
+    assert (hashed.shape, hashed.dtype, hashed.device.type) == ((3, 2000), torch.uint32, "meta")
+    assert grids == [(3, 2)]
 
 
 def test_torch_native_may_be_deterministic_on_a_cpu():

@@ -81,7 +81,7 @@ def as_lists(paths):
 
 @pytest.mark.parametrize("seeded", [False, True])
 def test_greedy_rows_of_a_mixed_batch(seeded):
-    """[R5] They take exactly what an all-greedy batch takes, exact ties included."""
+    """They take exactly what an all-greedy batch takes, exact ties included."""
     bs = 8
     logits = random_logits(bs).round()  # many exact ties at the maximum
     assert (logits == logits.max(dim=-1, keepdim=True).values).sum() > bs * WIDTH
@@ -101,7 +101,6 @@ def test_greedy_rows_of_a_mixed_batch(seeded):
     ids=["top_k 1", "top_p 1e-6", "min_p 0.99"],
 )
 def test_filters_that_leave_the_arg_max(request_parameters, seeded):
-    """[R4] [R5]"""
     bs = 6
     inputs, logits = verify_input(bs), random_logits(bs)
     info = sampling_info([request_parameters] * bs, torch.arange(bs) if seeded else None)
@@ -306,7 +305,7 @@ def test_kernel_call_gives_the_same_paths(monkeypatch):
 
 
 def test_kernel_coins_stay_below_what_covers_the_support():
-    """[R6] A coin of 1 at a node whose children hold everything falls on a child."""
+    """A coin of 1 at a node whose children hold everything falls on a child."""
     bs = 6
     inputs, logits = verify_input(bs), random_logits(bs)
     info = sampling_info([(1.0, 2, 1.0, 0.0)] * bs)
@@ -337,3 +336,60 @@ def test_kernel_coins_stay_below_what_covers_the_support():
         del ddtree_sampling.tree_speculative_sampling_target_only
     coins = kernel.calls[0]["uniform_samples"]
     assert (coins[:, 0] < 1.0).all() and (coins[:, 0] > 1.0 - 1e-4).all()
+
+
+class SaysCuda(torch.Tensor):
+    """A tensor of the CPU that says it lies on a CUDA device."""
+
+    is_cuda = True
+
+
+def test_on_cuda_the_walk_is_the_kernels(monkeypatch):
+    """Which of the two walks: by the platform and by where the distributions are."""
+    kernel = FakeKernel()
+    monkeypatch.setattr(
+        ddtree_sampling, "tree_speculative_sampling_target_only", kernel, raising=False
+    )
+    bs = 6
+    inputs, logits = verify_input(bs), random_logits(bs)
+    info = sampling_info([PLAIN, (0.7, 3, 1.0, 0.0), (1.0, 2, 0.9, 0.0)] * 2)
+    probs, support = compute_target_probs_(logits, RowSamplingParams(info, WIDTH), True)
+    probs = probs.view(bs, WIDTH, VOCAB)
+    found = []
+    for is_cuda, given, calls in (
+        (False, probs, 0),
+        (True, probs, 0),
+        (True, probs.as_subclass(SaysCuda), 1),
+    ):
+        monkeypatch.setattr(ddtree_sampling, "_IS_CUDA", is_cuda)
+        torch.manual_seed(3)
+        paths = ddtree_sampling.sample_ddtree_paths(
+            tree=inputs.tree,
+            ancestors=inputs.ancestors,
+            retrieve_index=inputs.retrieve_index,
+            retrieve_next_token=inputs.retrieve_next_token,
+            retrieve_next_sibling=inputs.retrieve_next_sibling,
+            probs=given,
+            support=support.view(bs, WIDTH),
+            max_depth=DEPTH,
+        )
+        found.append(as_lists(paths))
+        assert len(kernel.calls) == calls
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("min_p", [0.0, 0.01])
+@pytest.mark.parametrize("backend", ["pytorch", "flashinfer"])
+def test_the_order_of_filters_is_the_servers(server_args, monkeypatch, backend, min_p):
+    """FlashInfer's path with min-p renormalises between top-k and top-p."""
+    server_args.sampling_backend = backend
+    joint = []
+
+    def watch(logits, params, joint_top_k_top_p):
+        joint.append(joint_top_k_top_p)
+        return compute_target_probs_(logits, params, joint_top_k_top_p)
+
+    monkeypatch.setattr(dflash_info, "compute_target_probs_", watch)
+    info = sampling_info([(1.0, 3, 0.75, min_p)] * 2)
+    verify_input(2)._sample_tree_paths(random_logits(2), info)
+    assert joint == [not (backend == "flashinfer" and min_p > 0)]

@@ -91,7 +91,7 @@ class PoolState:
     total_requests: int
 
     def assert_all_free(self) -> None:
-        """No slot is lost, doubled or held: all are free or can be evicted [M1]."""
+        """No slot is lost, doubled or held: all are free or can be evicted."""
         assert self.available + self.cached == self.total, f"KV slots leaked: {self}"
         assert self.protected == 0, f"the radix cache is still locked: {self}"
         assert self.accounted == self.total and not self.duplicates, f"KV slots lost: {self}"
@@ -249,6 +249,10 @@ class Engine:
     def replays(self) -> list[dict]:
         """The log of graph replays since `configure`, see `probe/engine_probe.py`."""
         return json.loads(self._probe("replays").read_text())
+
+    def materialised(self) -> list[int]:
+        """Rows of each fused append to the drafter's KV since `configure`."""
+        return json.loads(self._probe("materialised").read_text())
 
     def hidden_rows(self) -> dict[tuple[str, int], torch.Tensor]:
         """What the drafter was fed since `configure`: (rid, position) to a row [features]."""

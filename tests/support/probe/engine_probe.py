@@ -36,11 +36,13 @@ class Log:
     `hidden` maps (rid, position) to the row of target features that the drafter was fed.
     `replays` has a dict per replay of a recorded graph (cpu_graphs.py): whether the draft
     runner's, requests in the batch, requests of the graph, whether all its logits are finite.
+    `materialised` has the rows of each fused append to the drafter's KV (fused_kv.py).
     """
 
     steps: list[dict] = field(default_factory=list)
     hidden: dict = field(default_factory=dict)
     replays: list[dict] = field(default_factory=list)
+    materialised: list[int] = field(default_factory=list)
     record_hidden: bool = False
 
 
@@ -105,7 +107,11 @@ def patch_scheduler(module) -> None:
 
             torch.save(LOG.hidden, path)
         else:
-            logs = {"steps": LOG.steps, "replays": LOG.replays}
+            logs = {
+                "steps": LOG.steps,
+                "replays": LOG.replays,
+                "materialised": LOG.materialised,
+            }
             result = logs[operation] if operation in logs else pool_state(scheduler)
             with open(path, "w") as file:
                 json.dump(result, file)
@@ -243,3 +249,7 @@ def patch_worker(worker_module) -> None:
     wrap(worker, "forward_batch_generation", log_accepted)
     wrap(worker, "_append_target_hidden_sequential", keep_positions)
     wrap(worker, "_append_target_hidden_to_draft_kv", log_hidden)
+    if os.environ.get("SGLANG_DDTREE_PROBE_FUSED_KV"):
+        import fused_kv
+
+        fused_kv.patch_worker(worker_module)

@@ -18,6 +18,9 @@ MODES = (
     "mask_left",  # the mask is not copied into the captured buffer
     "mask_unpadded",  # rows that pad a batch get no mask
     "positions_left",  # positions are not copied into the captured buffer
+    # Of the drafter's fused KV append, made in fused_kv.py:
+    "fused_kv_fails",  # not a mistake: its kernel fails, and the worker falls back
+    "fused_kv_misplaced",  # keys are rotated for the position after theirs
 )
 CURRENT: str | None = None
 
