@@ -70,7 +70,7 @@ def seeded(host, trained, prompts) -> tuple[list[list[int]], list[list[int]]]:
 
 @pytest.fixture
 def engine(running):
-    """A module's `running` with an empty cache and log; afterwards all slots are free [M1]."""
+    """A module's `running` with an empty cache and log; afterwards all slots are free."""
     assert running.flush_cache()
     running.configure()
     yield running

@@ -24,7 +24,7 @@ def test_tokens_equal_transformers(request, algorithm, size, reference, prompts,
 
 @pytest.mark.parametrize("algorithm", ["plain", "dflash"])
 def test_all_slots_are_free_afterwards(request, algorithm):
-    """[M1] holds for the baselines too: the count itself is right."""
+    """Holds for the baselines too: the count itself is right."""
     request.getfixturevalue(algorithm)[0].pool.assert_all_free()
 
 

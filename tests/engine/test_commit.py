@@ -81,7 +81,7 @@ def test_the_drafter_is_fed_the_targets_own_rows(right_rows, reference, drafter,
 
 
 def test_a_spine_only_tree_is_dflash(fresh, dflash, prompts, expected, reference):
-    """[T3] budget = block size - 1 and one token a position: DFLASH's tokens, step for step."""
+    """Budget = block size - 1 and one token a position: DFLASH's tokens, step for step."""
     fresh.configure(mode="spine_only")
     rids = [f"p{i}" for i in range(len(prompts))]
     outputs = fresh.greedy(prompts, NEW_TOKENS, rids)
@@ -119,7 +119,7 @@ def test_the_mutant_that_only_hidden_rows_catch(fresh, right_rows, prompts, expe
 
 
 def test_the_mutant_that_the_slot_count_catches(fresh, prompts, expected):
-    """[M1] one slot leaked a step: all tokens are right, and the count is off by the steps."""
+    """One slot leaked a step: all tokens are right, and the count is off by the steps."""
     fresh.configure(mode="leak_a_slot")
     outputs = fresh.greedy(prompts[:2], 40)
     assert [o["output_ids"] for o in outputs] == [e[:40] for e in expected[:2]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[M5] a draft window with a tree: the drafter sees the last 16 committed tokens."""
+"""A draft window with a tree: the drafter sees the last 16 committed tokens."""
 
 import pytest
 from support.cases import NEW_TOKENS
@@ -42,5 +42,4 @@ def test_every_step_accepts_the_longest_path(served, prompts, expected):
 
 
 def test_all_slots_are_free_afterwards(served):
-    """[M1]"""
     served[2].assert_all_free()

@@ -52,7 +52,7 @@ def served(request, host, plain, prompts) -> Served:
 
 @pytest.mark.parametrize("size", ["batch", "single"])
 def test_tokens_equal_transformers(served, size, reference, prompts, expected):
-    """Batch 8 (ragged) and batch 1, 200 tokens; different trees in one batch, so [T4]."""
+    """Batch 8 (ragged) and batch 1, 200 tokens; the trees of one batch differ."""
     for output, prompt, tokens in zip(getattr(served, size), prompts, expected, strict=True):
         reference.assert_same(output["output_ids"], prompt, tokens)
 
@@ -65,7 +65,7 @@ def test_tokens_equal_no_speculation(served, size, plain):
 
 
 def test_all_slots_are_free_afterwards(served):
-    """[M1] at page size 1: after the last request, and after a flush, as at the start."""
+    """At page size 1: after the last request, and after a flush, as at the start."""
     served.before.assert_all_free()
     served.after.assert_all_free()
     assert served.after_flush == served.before
@@ -93,7 +93,7 @@ def test_every_step_accepts_the_longest_path(served, prompts, expected):
 
 
 def test_a_tree_with_the_chain_accepts_no_less(served, prompts, expected):
-    """[T5] per step: what the tree holds of the drafter's chain is accepted if the chain's is."""
+    """Per step: what the tree holds of the drafter's chain is accepted if the chain's is."""
     texts = texts_by_rid(prompts, expected)
     for step in served.steps:
         assert step.accepted >= min(step.chain_accepts(texts[step.rid]), step.chain_held())

@@ -35,14 +35,14 @@ def running(host, trained, prompts):
 
 
 def test_the_server_says_what_it_runs(engine):
-    """[P16] A patched server can be told from one without the series."""
+    """A patched server can be told from one without the series."""
     info = engine.server_info()
     assert (info["speculative_algorithm"], info["speculative_ddtree_budget"]) == ("DDTREE", 31)
     assert Path(sglang.__file__).parents[2].name == info["version"]
 
 
 def test_a_pool_filled_to_the_brim(engine, reference, prompts, expected):
-    """[M2] requests are retracted, finish later, and every token is the same."""
+    """Requests are retracted, finish later, and every token is the same."""
     answers = engine.greedy(prompts, NEW_TOKENS)
     for answer, prompt, tokens in zip(answers, prompts, expected, strict=True):
         reference.assert_same(answer["output_ids"], prompt, tokens)
@@ -50,7 +50,7 @@ def test_a_pool_filled_to_the_brim(engine, reference, prompts, expected):
 
 
 def test_chunked_prefill(engine, reference, prompts, expected):
-    """[M3] a prompt that is prefilled in many chunks."""
+    """A prompt that is prefilled in many chunks."""
     i = max(range(len(prompts)), key=lambda i: len(prompts[i]))
     assert len(prompts[i]) > 4 * CHUNK
     (answer,) = engine.greedy([prompts[i]], NEW_TOKENS)
@@ -58,7 +58,7 @@ def test_chunked_prefill(engine, reference, prompts, expected):
 
 
 def test_a_warm_prefix_equals_a_cold_one(engine, prompts, expected):
-    """[M3] radix-cache hits: the same tokens, and no step more than on a cold prefix."""
+    """Radix-cache hits: the same tokens, and no step more than on a cold prefix."""
     for prompt, tokens in zip(prompts[1:], expected[1:], strict=True):
         assert engine.flush_cache()
         (cold,) = engine.greedy([prompt], 60)
@@ -70,7 +70,7 @@ def test_a_warm_prefix_equals_a_cold_one(engine, prompts, expected):
 
 
 def test_a_warm_answer_equals_a_cold_one(engine, prompts, expected):
-    """[M3] a prefix that a tree committed: its KV and the drafter's are good for the next turn."""
+    """A prefix that a tree committed: its KV and the drafter's are good for the next turn."""
     for prompt, tokens in zip(prompts[1:], expected[1:], strict=True):
         conversation = prompt + tokens[:50]
         assert engine.flush_cache()
@@ -84,7 +84,7 @@ def test_a_warm_answer_equals_a_cold_one(engine, prompts, expected):
 
 
 def test_two_requests_share_a_prefix(engine, prompts, expected):
-    """[M3] the same prompts twice in one batch: the cache joins them, their trees stay apart."""
+    """The same prompts twice in one batch: the cache joins them, their trees stay apart."""
     answers = engine.greedy(prompts[:3] * 2, 60)
     assert [a["output_ids"] for a in answers] == [e[:60] for e in expected[:3]] * 2
     assert max(s.batch_size for s in read_steps(engine.steps())) > 3

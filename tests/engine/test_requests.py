@@ -27,7 +27,7 @@ def running(host, trained, plain):
 
 
 def test_requests_that_end_early(engine, plain, stopping, prompts, expected):
-    """[R12] stop tokens, stop strings, end of text and 1 to 3 tokens: as without speculation."""
+    """Stop tokens, stop strings, end of text and 1 to 3 tokens: as without speculation."""
     endings = plain[1]
     reasons = set()
     for name, (prompt, params) in stopping.items():
@@ -48,14 +48,14 @@ def test_requests_that_end_early(engine, plain, stopping, prompts, expected):
 
 
 def test_requests_that_end_early_in_one_batch(engine, plain, stopping):
-    """[R12] the same requests at once, so that each ends while others go on."""
+    """The same requests at once, so that each ends while others go on."""
     requests = [Request(ids, params, rid=name) for name, (ids, params) in stopping.items()]
     for request, answer in zip(requests, engine.run(requests), strict=True):
         assert ending(answer) == plain[1][request.rid], request.rid
 
 
 def test_a_batch_that_shrinks(engine, reference, prompts, expected):
-    """[M6] requests of one batch end one after another."""
+    """Requests of one batch end one after another."""
     lengths = [1, 2, 23, 50, 77, 110, 160, NEW_TOKENS]
     requests = [
         Request(prompt, THROUGH | {"max_new_tokens": n}, rid=f"r{n}")
@@ -69,7 +69,7 @@ def test_a_batch_that_shrinks(engine, reference, prompts, expected):
 
 
 def test_requests_that_arrive_in_mid_decode(engine, reference, prompts, expected):
-    """[M7] [M6] a batch that grows and shrinks: nobody's tokens change, old or new."""
+    """A batch that grows and shrinks: nobody's tokens change, old or new."""
     requests = [
         Request(prompts[0], THROUGH | {"max_new_tokens": NEW_TOKENS}, rid="first"),
         Request(prompts[1], THROUGH | {"max_new_tokens": 60}, rid="second", after=(0, 20)),
@@ -88,7 +88,7 @@ def test_requests_that_arrive_in_mid_decode(engine, reference, prompts, expected
 
 
 def test_streaming_equals_non_streaming(engine, prompts, expected):
-    """[R13] every chunk is the answer so far, and a step's tokens come in one chunk."""
+    """Every chunk is the answer so far, and a step's tokens come in one chunk."""
     requests = [
         Request(prompt, THROUGH | {"max_new_tokens": 100}, rid=f"r{i}")
         for i, prompt in enumerate(prompts[:3])
@@ -102,14 +102,14 @@ def test_streaming_equals_non_streaming(engine, prompts, expected):
 
 
 def test_several_answers_to_one_prompt(engine, prompts, expected):
-    """[R13] n > 1 at temperature 0: the same answer n times."""
+    """n > 1 at temperature 0: the same answer n times."""
     params = {"temperature": 0, "n": 3, "ignore_eos": True, "max_new_tokens": 60}
     answers = engine.generate(input_ids=prompts[2], sampling_params=params)
     assert [answer["output_ids"] for answer in answers] == [expected[2][:60]] * 3
 
 
 def test_a_client_that_aborts_in_mid_answer(engine, reference, prompts, expected):
-    """[R13] its slots come back, its tokens so far are right, and nobody else notices."""
+    """Its slots come back, its tokens so far are right, and nobody else notices."""
     requests = [
         Request(prompts[0], THROUGH | {"max_new_tokens": 1500}, rid="aborted", abort_after=40),
         Request(prompts[1], THROUGH | {"max_new_tokens": NEW_TOKENS}, rid="stays"),
@@ -123,7 +123,7 @@ def test_a_client_that_aborts_in_mid_answer(engine, reference, prompts, expected
 
 
 def test_top_k_1_is_greedy(engine, prompts, expected):
-    """[R5] a temperature changes nothing where one token is left."""
+    """A temperature changes nothing where one token is left."""
     params = {"temperature": 1.5, "top_k": 1, "ignore_eos": True, "max_new_tokens": 40}
     answer = engine.generate(input_ids=prompts[0], sampling_params=params)
     assert answer["output_ids"] == expected[0][:40]
@@ -149,7 +149,7 @@ REFUSED_ARGUMENTS = {
 
 @pytest.mark.parametrize("name", [*REFUSED_SAMPLING, *REFUSED_ARGUMENTS])
 def test_an_unsupported_parameter_is_refused_by_name(engine, name, prompts, expected):
-    """[R9] [R10] one clear line (a ValueError here, status 400 over HTTP); then it serves on."""
+    """One clear line (a ValueError here, status 400 over HTTP); then it serves on."""
     params = {"temperature": 0, "max_new_tokens": 20, "ignore_eos": True}
     arguments = {"input_ids": prompts[0], "sampling_params": params}
     if name in REFUSED_SAMPLING:
@@ -165,7 +165,7 @@ def test_an_unsupported_parameter_is_refused_by_name(engine, name, prompts, expe
 
 
 def test_refused_requests_share_a_prefill_with_good_ones(engine, prompts, expected):
-    """[R9] A refused request that samples runs in the prefill of its neighbours and no further."""
+    """A refused request that samples runs in the prefill of its neighbours and no further."""
     bad = {"temperature": 0.8, "min_new_tokens": 5}
     requests = []
     for i in range(4):
@@ -179,7 +179,7 @@ def test_refused_requests_share_a_prefill_with_good_ones(engine, prompts, expect
 
 
 def test_a_refused_request_disturbs_no_other(engine, prompts, expected):
-    """[R9] it comes in mid-decode and is refused as in an idle server."""
+    """It comes in mid-decode and is refused as in an idle server."""
     requests = [
         Request(prompts[0], THROUGH | {"max_new_tokens": NEW_TOKENS}, rid="good"),
         Request(prompts[1], {"min_new_tokens": 5}, rid="bad", after=(0, 20)),

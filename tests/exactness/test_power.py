@@ -19,7 +19,7 @@ PARAMETERS = Parameters(1.5, None, 0.8)
 
 
 def accept_by_min_p_over_q(case, monkeypatch):
-    """[R8] Accept each child with min(1, p / q), q the drafter's marginal."""
+    """Accept each child with min(1, p / q), q the drafter's marginal."""
     q = case.draft_logprobs.exp()
     depths = case.tree.depths[0]
     node_q = q[(depths - 1).clamp(min=0), case.tree.token_ids[0]]
@@ -35,7 +35,7 @@ def accept_by_min_p_over_q(case, monkeypatch):
 
 
 def one_coin_for_accept_and_bonus(case, monkeypatch):
-    """[R7] The coin that rejected the children draws the bonus too."""
+    """The coin that rejected the children draws the bonus too."""
     match, draw = ddtree_sampling.match_children_by_coin, ddtree_sampling.draw_bonus
     kept = {}
 

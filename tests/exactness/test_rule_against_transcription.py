@@ -57,7 +57,7 @@ def test_equals_the_transcription(parameters):
 @pytest.mark.parametrize("coin", [1e-45, 2.0**-24, 1.0 - 2.0**-24, 1.0])
 @pytest.mark.parametrize("top_k", [1, 2, 3, None])
 def test_extreme_coins_draw_a_possible_token(coin, top_k):
-    """[R6] The least and the greatest coin never choose a token of probability zero.
+    """The least and the greatest coin never choose a token of probability zero.
 
     With top-k 2 or 3 the children of a node often hold the whole support, where a rule that
     steps past all of them has nothing left to draw from.

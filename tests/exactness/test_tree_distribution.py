@@ -21,7 +21,7 @@ COMBINATIONS = [
 
 @pytest.mark.parametrize("seed,parameters", list(enumerate(COMBINATIONS)))
 def test_unseeded_law(seed, parameters):
-    """[R8] Drawn by the target-only rule: chi-square and total variation over 60,000 walks."""
+    """Drawn by the target-only rule: chi-square and total variation over 60,000 walks."""
     case = random_case(seed, budget=(3, 7, 12)[seed % 3])
     result = compare(case.sample(parameters, NUM_SAMPLES), case.exact(parameters))
     assert result.agrees(), result

@@ -124,7 +124,7 @@ def test_a_window_counts_depths_and_not_indices():
 
 
 def test_requests_do_not_swap_masks():
-    """[T4] Two trees of the same size in one batch, exchanged, give other outputs."""
+    """Two trees of the same size in one batch, exchanged, give other outputs."""
     case = Case()
     swapped = [TREES[2], TREES[1], TREES[0], TREES[3]]
     exchanged = case.run(

@@ -26,7 +26,7 @@ def coarse_logprobs(generator, bs, num_depths, k, levels):
 
 
 def assert_well_formed(row):
-    """[T1] Parents before children, and every node but the root is reached once from it."""
+    """Parents before children, and every node but the root is reached once from it."""
     num_valid = sum(row.valid)
     assert row.valid == [True] * num_valid + [False] * (len(row.valid) - num_valid)
     assert row.parents[0] == -1
@@ -71,7 +71,7 @@ def test_random_logits(bs, num_depths, k, budget):
 
 @pytest.mark.parametrize(("num_depths", "k"), [(1, 1), (1, 5), (2, 4), (3, 3), (4, 2), (5, 1)])
 def test_every_budget_against_all_paths(num_depths, k):
-    """[T2] From one node to more than there are paths, with and without ties."""
+    """From one node to more than there are paths, with and without ties."""
     generator = torch.Generator().manual_seed(num_depths)
     most = sum(k**depth for depth in range(1, num_depths + 1))
     for budget in range(1, most + 4):
@@ -96,7 +96,7 @@ def test_the_oracles_agree():
 @pytest.mark.parametrize("levels", [1, 2, 4])
 @pytest.mark.parametrize(("bs", "num_depths", "k", "budget"), SHAPES)
 def test_ties(bs, num_depths, k, budget, levels):
-    """[T2] Ties are broken by (depth, parent, rank), so a parent never follows its child.
+    """Ties are broken by (depth, parent, rank), so a parent never follows its child.
 
     With one level every log-probability is 0: a deterministic drafter with K equal choices.
     """
@@ -147,7 +147,7 @@ def test_a_rounding_error_above_zero_lifts_no_child_over_its_parent():
 
 @pytest.mark.parametrize("bad", [math.nan, -math.inf])
 def test_a_position_without_probabilities_ends_the_tree(bad):
-    """[T2] NaN logits of one position give a tree that stops before it, in that row alone."""
+    """NaN logits of one position give a tree that stops before it, in that row alone."""
     generator = torch.Generator().manual_seed(0)
     logprobs, ids, roots = random_topk(generator, 4, 3, 6)
     for row, depth in enumerate([0, 1, 2]):
@@ -169,7 +169,7 @@ def test_candidates_of_probability_zero_are_not_proposed():
 
 
 def test_duplicate_token_ids_stay_separate_nodes():
-    """[T2] The tree is over ranks: two candidates with one token are two siblings."""
+    """The tree is over ranks: two candidates with one token are two siblings."""
     generator = torch.Generator().manual_seed(0)
     logprobs, ids, roots = random_topk(generator, 4, 4, 6)
     ids[:, :, 3] = ids[:, :, 0]
@@ -180,7 +180,7 @@ def test_duplicate_token_ids_stay_separate_nodes():
 
 @pytest.mark.parametrize("num_depths", [1, 3, 7])
 def test_one_candidate_a_position_gives_the_chain(num_depths):
-    """[T3] K = 1 and budget = block size - 1: DFLASH's block, in its order."""
+    """K = 1 and budget = block size - 1: DFLASH's block, in its order."""
     generator = torch.Generator().manual_seed(0)
     logprobs, ids, roots = random_topk(generator, 3, num_depths, 1)
     for b, row in enumerate(build_rows(logprobs, ids, roots, num_depths)):
@@ -200,7 +200,7 @@ def test_equal_inputs_give_equal_trees():
 
 @pytest.mark.parametrize("ties", [False, True])
 def test_a_tree_does_not_depend_on_its_neighbours(ties):
-    """[T4] Alone, or among others in another order, a row gives the same tree."""
+    """Alone, or among others in another order, a row gives the same tree."""
     generator = torch.Generator().manual_seed(0)
     logprobs, ids, roots = random_topk(generator, 6, 5, 8)
     if ties:

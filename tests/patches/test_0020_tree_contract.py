@@ -108,7 +108,7 @@ def test_a_mask_sized_on_the_device_would_synchronise():
 
 @pytest.mark.parametrize(("num_depths", "k", "budget"), [(3, 2, 20), (1, 1, 4), (4, 1, 9)])
 def test_padding_nodes(num_depths, k, budget):
-    """[T2] A budget above the number of paths ends in nodes that can do no harm.
+    """A budget above the number of paths ends in nodes that can do no harm.
 
     They repeat the root's token (a legal id, unlike any sentinel), are nobody's child or
     parent, see themselves and the prefix only, and stand at a position next to the root.

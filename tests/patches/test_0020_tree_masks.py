@@ -66,7 +66,7 @@ def test_flat_mask_of_ragged_batches(prefix_lens, dtype):
 
 
 def test_two_requests_do_not_swap_masks():
-    """[T4] Trees of equal size: exchanging them exchanges the masks, and nothing else."""
+    """Trees of equal size: exchanging them exchanges the masks, and nothing else."""
     chain, bush = [-1, 0, 1, 2], [-1, 0, 0, 0]
     masks = []
     for trees in ([chain, bush], [bush, chain]):
@@ -79,7 +79,7 @@ def test_two_requests_do_not_swap_masks():
 
 
 def test_a_spine_gives_the_causal_mask():
-    """[T3] The mask of DFLASH's chain."""
+    """The mask of DFLASH's chain."""
     prefix_lens, width = [2, 5], 4
     ancestors = compile_ddtree_ancestors(torch.arange(-1, 3).expand(2, -1), 3)
     mask = compile_ddtree_mask(ancestors, torch.tensor(prefix_lens), 7)

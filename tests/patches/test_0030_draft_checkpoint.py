@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[S5] A draft checkpoint with missing tensors is refused by DDTREE, and by DDTREE only."""
+"""A draft checkpoint with missing tensors is refused by DDTREE, and by DDTREE only."""
 
 import re
 from types import SimpleNamespace

@@ -85,7 +85,7 @@ def test_a_bfloat16_head_is_normalised_in_float32():
 
 @pytest.mark.parametrize("k", [VOCAB_SIZE + 1, 10 * VOCAB_SIZE])
 def test_k_larger_than_the_vocabulary(k):
-    """[T2] Every token once, and neither padding rows nor added vocabulary."""
+    """Every token once, and neither padding rows nor added vocabulary."""
     _, ids = topk(make_hidden(4), make_head(), k)
     assert ids.shape == (4, VOCAB_SIZE)
     assert ids.sort(dim=-1).values.tolist() == [list(range(VOCAB_SIZE))] * 4
@@ -103,7 +103,7 @@ def test_rows_that_are_no_tokens_change_nothing():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_equal_probabilities_come_in_order_of_token_ids(dtype):
-    """[T2] Tokens 90, 17, 4 and 55 share a row of the head, and so does every other pair."""
+    """Tokens 90, 17, 4 and 55 share a row of the head, and so does every other pair."""
     head = make_head(dtype)
     with torch.no_grad():
         head.weight[1:VOCAB_SIZE:2] = head.weight[0:VOCAB_SIZE:2]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DDTREE's server arguments: resolved widths, and what is refused at start-up [S1]-[S5].
+"""DDTREE's server arguments: resolved widths, and what is refused at start-up.
 
 Real ServerArgs on small model directories that hold nothing but a config.
 """
@@ -105,7 +105,7 @@ def test_the_algorithm_is_a_kind_of_dflash():
     assert not dflash.is_ddtree()
 
 
-# --- the budget [S4]
+# --- the budget
 
 
 @pytest.mark.parametrize("algorithm", ["DFLASH", None])
@@ -155,7 +155,7 @@ def test_a_contradicting_number_of_draft_tokens_is_refused(models):
 
 @pytest.mark.parametrize("block_size", [0, 1])
 def test_a_block_without_drafted_tokens_is_refused(models, block_size):
-    """[T2] Block size 1 drafts nothing."""
+    """Block size 1 drafts nothing."""
     assert "--speculative-dflash-block-size" in refusal(
         models, speculative_dflash_block_size=block_size
     )
@@ -173,7 +173,7 @@ def test_a_misspelt_case_is_never_served_as_a_chain(models, algorithm):
         assert args.speculative_num_draft_tokens == 32
 
 
-# --- backends [S1]
+# --- backends
 
 
 @pytest.mark.parametrize("backend", ["triton", "torch_native"])
@@ -200,7 +200,7 @@ def test_the_default_backend_is_checked_as_resolved(models):
     assert args.get_attention_backends() == ("torch_native", "torch_native")
 
 
-# --- targets [S2] and topology [S3]
+# --- targets and topology
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,6 @@ def test_model_runners_that_are_refused(changes, names, flag):
 
 
 def test_a_block_wider_than_the_context_is_refused(models):
-    """[S4]"""
     message = refusal(models, speculative_dflash_block_size=5000)
     assert "5000" in message and "--speculative-dflash-block-size" in message
 
@@ -310,7 +309,7 @@ def test_topologies_and_modes_that_are_refused(models, arguments, flag):
     assert flag in refusal(models, **arguments)
 
 
-# --- drafters [S5]
+# --- drafters
 
 
 def test_no_drafter_is_refused(models):
@@ -345,7 +344,7 @@ def test_a_drafter_for_another_target_is_refused(models, draft, expected, found)
 
 
 def test_a_drafter_with_fewer_positions_than_the_context_is_refused(models, tmp_path):
-    """[M4] Unless the context is capped to what the drafter knows."""
+    """Unless the context is capped to what the drafter knows."""
     message = refusal(models, draft={"max_position_embeddings": 256})
     assert "--context-length 256" in message
     capped = Models(tmp_path / "capped")

@@ -30,7 +30,7 @@ def unpatched(tmp_path_factory) -> Path:
 
 
 def test_an_unpatched_server_refuses_the_algorithm(unpatched):
-    """[P16] It cannot look as if the patch did not matter."""
+    """It cannot look as if the patch did not matter."""
     arguments = ["--model-path", str(TARGET), "--speculative-algorithm", "DDTREE"]
     code = "import sys, sglang; from sglang.srt.server_args import prepare_server_args\n"
     code += "print(sglang.__file__); prepare_server_args(sys.argv[1:])"

@@ -108,7 +108,7 @@ def test_one_tree(target_ids, path, bonus):
 
 
 def test_siblings_with_the_same_token():
-    """[T2] The first of them, unless another one leads further."""
+    """The first of them, unless another one leads further."""
     row = TreeRow([1, 4, 4, 4, 6], [-1, 0, 0, 0, 2], [0, 1, 1, 1, 2], [True] * 5)
     assert walk([row], [[4, 6, 3, 6, 2]], 2) == ([[0, 1]], [6])
     assert walk([row], [[4, 3, 6, 3, 2]], 2) == ([[0, 2, 4]], [2])
@@ -125,7 +125,7 @@ def test_rows_do_not_mix():
 
 @pytest.mark.parametrize("num_depths", [1, 3, 7])
 def test_a_spine_accepts_what_dflash_accepts(num_depths):
-    """[T3] The same accept length and bonus as DFLASH's own function on the same block."""
+    """The same accept length and bonus as DFLASH's own function on the same block."""
     rng = random.Random(num_depths)
     spine = list(range(-1, num_depths))
     for _ in range(50):
@@ -149,7 +149,7 @@ def test_a_spine_accepts_what_dflash_accepts(num_depths):
 
 
 def test_a_tree_that_holds_the_chain_accepts_no_less():
-    """[T5] Per step, against the drafter's arg-max chain with the same target."""
+    """Per step, against the drafter's arg-max chain with the same target."""
     generator = torch.Generator().manual_seed(0)
     rng = random.Random(0)
     held = longer = 0

@@ -34,7 +34,7 @@ def walk_pointers(next_token, next_sibling):
 
 
 def test_pointers_visit_every_node_once_in_descending_weight():
-    """[T1] The walk over the pointers equals the walk over the parents."""
+    """The walk over the pointers equals the walk over the parents."""
     rng = random.Random(0)
     for _ in range(300):
         rows, weights = random_batch(rng, rng.randint(1, 4), rng.randint(1, 20))
@@ -72,7 +72,6 @@ def test_one_row_without_a_batch():
 
 
 def test_rows_do_not_depend_on_their_neighbours():
-    """[T4]"""
     rows, weights = random_batch(random.Random(1), 6, 15)
     parents, weights = torch.tensor([row.parents for row in rows]), torch.tensor(weights)
     together = compile_ddtree_retrieve(parents, weights, 15)

@@ -28,7 +28,7 @@ def test_weight_of_a_path_is_its_summed_log_q():
 
 
 def test_root_is_zero_padding_is_minus_infinity_and_nodes_descend():
-    """[T2] A budget above the number of paths; candidates of probability zero."""
+    """A budget above the number of paths; candidates of probability zero."""
     logprobs = torch.log(torch.tensor([[[0.75, 0.25, 0.0]] * 2]))
     ids = torch.tensor([[[4, 5, 6]] * 2])
     tree = build_ddtree_tree_from_topk(logprobs, ids, torch.tensor([1]), 9)

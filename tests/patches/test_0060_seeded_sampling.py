@@ -82,7 +82,7 @@ def test_min_p_with_a_seed_has_the_right_law():
 
 
 def test_min_p_near_one_is_the_arg_max():
-    """[R4] The greatest probability stands out, so that no other is within 1 % of it."""
+    """The greatest probability stands out, so that no other is within 1 % of it."""
     probs = random_probs(40)
     probs = torch.where(probs == probs.amax(dim=-1, keepdim=True), 1.1 * probs, probs)
     tokens = draw(probs, [(TOP_K_ALL, 1.0, 0.99, i) for i in range(40)], list(range(40)))

@@ -9,7 +9,7 @@ NEW_TOKENS = 200
 def stopping_cases(
     chosen: list[tuple[list[int], list[int]]], tokenizer
 ) -> dict[str, tuple[list[int], dict]]:
-    """Requests that end early [R12]: name to (prompt, sampling parameters).
+    """Requests that end early: name to (prompt, sampling parameters).
 
     Each ends for another reason or at another place of a step.
 

@@ -23,7 +23,7 @@ diff --git a/{UNTOUCHED} b/{UNTOUCHED}
 
 @pytest.mark.parametrize("level", range(TOP + 1))
 def test_every_level_is_byte_exact(project, level):
-    """[P8] CRLF, odd names, a rename, a mode change, an empty file, a deletion, `+++` content."""
+    """CRLF, odd names, a rename, a mode change, an empty file, a deletion, `+++` content."""
     arguments = ["--to", NAMES[level - 1][:4]] if level else ["--reverse"]
     assert project.tool(*arguments).code == 0
     assert read_tree(project.files) == LEVELS[level]
@@ -31,7 +31,7 @@ def test_every_level_is_byte_exact(project, level):
 
 @pytest.mark.parametrize("start", range(TOP + 1))
 def test_from_any_level_to_the_top_and_again(project, start):
-    """[P5] From level k to n; the second run moves no modification time."""
+    """From level k to n; the second run moves no modification time."""
     if start:
         project.tool("--to", NAMES[start - 1][:4])
     assert project.tool().code == 0
@@ -44,7 +44,7 @@ def test_from_any_level_to_the_top_and_again(project, start):
 
 
 def test_only_the_touched_files_move(project):
-    """[P5] A file that is the same at both levels keeps its modification time."""
+    """A file that is the same at both levels keeps its modification time."""
     before = everything(project.files / "python")
     project.tool()
     after = everything(project.files / "python")
@@ -72,7 +72,7 @@ def test_reverse_to_a_level(applied):
 
 @pytest.mark.parametrize("broken", range(TOP))
 def test_a_broken_patch_changes_nothing(project, broken):
-    """[P3] Break patch k: exit 3, and the tree is what it was, times included."""
+    """Break patch k: exit 3, and the tree is what it was, times included."""
     path = project.patches / NAMES[broken]
     data = path.read_bytes()
     removed = next(
@@ -90,7 +90,7 @@ def test_a_broken_patch_changes_nothing(project, broken):
 
 @pytest.mark.parametrize("verb", [(), ("--check",), ("--reverse",), ("--status",)])
 def test_a_foreign_tree_is_refused(applied, verb):
-    """[P4] [P11] Another release's files: exit 4, both versions printed, nothing written."""
+    """Another release's files: exit 4, both versions printed, nothing written."""
     python = applied.files / "python" / "sglang"
     (python / "_version.py").write_text("__version__ = version = '9.8.0'\n")
     (applied.files / ENGINE).write_text("another release\n")
@@ -109,7 +109,7 @@ def test_check_touches_nothing(project):
 
 
 def test_status_is_honest(project):
-    """[P1] Before, between, and after, by exit code and by JSON."""
+    """Before, between, and after, by exit code and by JSON."""
     seen = []
     for arguments in ((), ("--to", "0020"), ()):
         if seen:
@@ -139,7 +139,7 @@ def test_edits_in_other_files_survive(project):
 
 
 def test_an_edited_touched_file_is_not_reported_as_applied(applied):
-    """[P4] The other files say level 0040; the edited one cannot vouch for it."""
+    """The other files say level 0040; the edited one cannot vouch for it."""
     (applied.files / ENGINE).write_bytes((applied.files / ENGINE).read_bytes() + b"mine = 1\n")
     result = applied.tool("--status", "--json")
     assert result.code == 1
@@ -185,7 +185,7 @@ def test_a_series_that_changed_after_it_was_applied(applied):
 
 
 def test_a_series_without_a_locked_patch(applied):
-    """[P2] [P4] A line is gone from the series, and series.lock still has its row: exit 6."""
+    """A line is gone from the series, and series.lock still has its row: exit 6."""
     applied.drop_from_series(NAMES[3])
     before = everything(applied.root)
     for verb in ((), ("--check",), ("--status",), ("--reverse",)):
@@ -200,7 +200,7 @@ def test_a_series_without_a_locked_patch(applied):
 
 @pytest.mark.parametrize("change", ["message", "cut"])
 def test_a_patch_that_is_not_the_locked_one(project, change):
-    """[P2] [P4] Not even where the result is the same: exit 6 until --refresh records it."""
+    """Not even where the result is the same: exit 6 until --refresh records it."""
     path = project.patches / NAMES[3]
     if change == "message":
         path.write_bytes(path.read_bytes().replace(b"Why: ", b"Why, in other words: "))
@@ -215,7 +215,7 @@ def test_a_patch_that_is_not_the_locked_one(project, change):
 
 
 def test_a_missing_new_file_is_restored(applied):
-    """[P4] It is called missing, not an interrupted run, and the next run brings it back."""
+    """It is called missing, not an interrupted run, and the next run brings it back."""
     (applied.files / THING).unlink()
     status = applied.tool("--status")
     assert status.code == 1 and f"missing      {THING}" in status.out
@@ -228,7 +228,7 @@ def test_a_missing_new_file_is_restored(applied):
 
 
 def test_a_missing_upstream_file_is_called_missing(applied):
-    """[P4] The tool does not call it edited, and does not report the series as applied."""
+    """The tool does not call it edited, and does not report the series as applied."""
     (applied.files / ENGINE).unlink()
     status = applied.tool("--status")
     assert status.code == 1 and f"missing      {ENGINE}" in status.out
@@ -239,7 +239,7 @@ def test_a_missing_upstream_file_is_called_missing(applied):
 
 
 def test_a_folder_in_the_way_is_refused(project):
-    """[P3] Where a new file goes: one line, exit 5, nothing moves."""
+    """Where a new file goes: one line, exit 5, nothing moves."""
     (project.files / THING).mkdir(parents=True)
     before = everything(project.root)
     result = project.tool()
@@ -267,7 +267,7 @@ def test_a_lock_with_another_tree(project):
 
 
 def test_inside_another_repository_that_ignores_it(project, monkeypatch):
-    """[P1] `git apply` there would do nothing and say 0: the bytes must change."""
+    """`git apply` there would do nothing and say 0: the bytes must change."""
     made.plain_git(project.root, "init", "-q", ".")
     (project.root / ".gitignore").write_text("sglang/\n")
     made.plain_git(project.root, "add", ".gitignore")
@@ -345,7 +345,7 @@ def _hostile(monkeypatch, home, project) -> None:
 
 @pytest.mark.parametrize("home", ["hostile", "empty", "absent"])
 def test_configuration_and_environment_do_not_matter(project, tmp_path, monkeypatch, home):
-    """[P6] Same bytes with hostile settings, with no identity, and with no home at all."""
+    """Same bytes with hostile settings, with no identity, and with no home at all."""
     folder = tmp_path / "home"
     if home == "hostile":
         _hostile(monkeypatch, folder, project)
@@ -370,7 +370,7 @@ def test_configuration_and_environment_do_not_matter(project, tmp_path, monkeypa
 
 
 def test_attributes_in_the_tree_do_not_matter(project):
-    """[P6] [P8] Upstream's own .gitattributes asks for line-end conversion, and is not heard."""
+    """Upstream's own .gitattributes asks for line-end conversion, and is not heard."""
     (project.files / ".gitattributes").write_text("* text eol=crlf\n*.py filter=x ident\n")
     (project.files / ".gitignore").write_text("*.py\n")
     assert project.tool().code == 0
@@ -400,7 +400,7 @@ def test_an_ignored_file_in_the_way_is_refused(project):
 
 
 def test_a_replacement_that_does_nothing(project, monkeypatch):
-    """[P1] The files are read back: success is what is on disk, and not the lack of an error."""
+    """The files are read back: success is what is on disk, and not the lack of an error."""
     monkeypatch.setattr("patchset.swap.os.replace", lambda new, target: None)
     result = project.tool()
     assert result.code == 5 and result.err.count("\n") == 1
@@ -409,7 +409,7 @@ def test_a_replacement_that_does_nothing(project, monkeypatch):
 
 
 def test_a_patch_that_changes_nothing(project):
-    """[P14] git applies `-x +x` and says 0; a level must differ from the one below."""
+    """Git applies `-x +x` and says 0; a level must differ from the one below."""
     path = project.patches / NAMES[0]
     path.write_bytes(made.header(NAMES[0]) + NO_CHANGE)
     project.relock()

@@ -41,7 +41,7 @@ def test_checkout_up_and_down(project, checkout):
 
 
 def test_checkout_twice(project, checkout):
-    """[P5] The second run moves no modification time."""
+    """The second run moves no modification time."""
     assert project.tool("--root", checkout).code == 0
     before = everything(checkout)
     assert project.tool("--root", checkout).code == 0
@@ -50,7 +50,7 @@ def test_checkout_twice(project, checkout):
 
 @pytest.mark.parametrize("ignored", [False, True])
 def test_checkout_that_is_or_is_in_a_repository(project, checkout, monkeypatch, ignored):
-    """[P1] The bytes change although a repository lies around the files, or ignores them."""
+    """The bytes change although a repository lies around the files, or ignores them."""
     repository = checkout.parent if ignored else checkout
     made.plain_git(repository, "init", "-q", ".")
     if ignored:
@@ -88,7 +88,7 @@ def test_hard_linked_files_are_replaced_and_not_written_through(project, site_pa
 
 
 def test_wrong_version_prints_both(project, site_packages):
-    """[P11] Nothing is written; the expected and the found version are printed."""
+    """Nothing is written; the expected and the found version are printed."""
     (site_packages / "sglang/_version.py").unlink()
     info = site_packages / f"sglang-{made.VERSION}.dist-info"
     info.rename(site_packages / "sglang-9.8.0.dist-info")
@@ -101,7 +101,7 @@ def test_wrong_version_prints_both(project, site_packages):
 
 
 def test_files_of_an_unknown_version(project, checkout):
-    """[P4] No touched file is known and nothing says a version: a wrong base, not local edits."""
+    """No touched file is known and nothing says a version: a wrong base, not local edits."""
     (checkout / "python/sglang/_version.py").unlink()
     for path, (mode, data) in LEVELS[0].items():
         if path != "python/sglang/_version.py":
@@ -172,7 +172,7 @@ def test_a_patch_that_says_another_result(project, checkout):
 @pytest.mark.parametrize("verb", [(), ("--check",), ("--status",), ("--reverse",)])
 @pytest.mark.parametrize("level", [0, TOP])
 def test_a_cut_patch_that_still_parses(project, checkout, level, verb):
-    """[P2] [P4] All that is left of it holds, but series.lock has the sha256 of the whole."""
+    """All that is left of it holds, but series.lock has the sha256 of the whole."""
     if level:
         assert project.tool("--root", checkout).code == 0
     project.cut_the_last_section()
@@ -184,7 +184,7 @@ def test_a_cut_patch_that_still_parses(project, checkout, level, verb):
 
 
 def test_a_series_without_a_locked_patch(project, checkout):
-    """[P2] [P4] series.lock still has the number."""
+    """series.lock still has the number."""
     project.drop_from_series(NAMES[3])
     before = everything(checkout)
     result = project.tool("--root", checkout)
@@ -195,7 +195,7 @@ def test_a_series_without_a_locked_patch(project, checkout):
 
 @pytest.mark.parametrize("path", [ENGINE, THING])
 def test_a_missing_file_is_called_missing(project, checkout, path):
-    """[P4] Neither an edit nor an interrupted run: a file was deleted."""
+    """Neither an edit nor an interrupted run: a file was deleted."""
     project.tool("--root", checkout)
     (checkout / path).unlink()
     before = everything(checkout)
@@ -206,7 +206,7 @@ def test_a_missing_file_is_called_missing(project, checkout, path):
 
 
 def test_a_folder_in_the_way_is_refused(project, checkout):
-    """[P3] Where a new file goes: one line, exit 5, nothing moves."""
+    """Where a new file goes: one line, exit 5, nothing moves."""
     (checkout / THING).mkdir(parents=True)
     before = everything(checkout)
     result = project.tool("--root", checkout)

@@ -39,7 +39,7 @@ def test_an_empty_series_is_clean(bare_project):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_any_changed_byte_is_found(project, name):
-    """[P2] One byte of any patch: lint sees the sha256, and the content cannot be applied."""
+    """One byte of any patch: lint sees the sha256, and the content cannot be applied."""
     path = project.patches / name
     data = path.read_bytes()
     at = max(data.rfind(b"\n+" + start) for start in ADDED) + 2
@@ -51,7 +51,7 @@ def test_any_changed_byte_is_found(project, name):
 
 
 def test_a_patch_that_the_series_does_not_list(bare_project):
-    """[P13] [P2] verified = listed = on disk."""
+    """Verified = listed = on disk."""
     (bare_project.patches / "0050-extra.patch").write_bytes(b"")
     assert _findings(bare_project) == [
         "patches/9.9.1/0050-extra.patch: is on disk, but the series does not list it"
@@ -70,7 +70,7 @@ def test_a_patch_that_the_series_does_not_list(bare_project):
     ],
 )
 def test_a_wrong_list(bare_project, lines, expected):
-    """[P13] The series file is the only order list, and it is a right one."""
+    """The series file is the only order list, and it is a right one."""
     (bare_project.patches / "series").write_text("".join(f"{line}\n" for line in lines))
     assert any(expected in finding for finding in _findings(bare_project))
 
@@ -116,7 +116,7 @@ def test_a_signature_is_found(bare_project):
 
 
 def test_a_run_of_junk_is_one_finding(bare_project):
-    """[P2] Hundreds of lines that git skips: one line, with the range."""
+    """Hundreds of lines that git skips: one line, with the range."""
     path = bare_project.patches / NAMES[2]
     head, diff = path.read_bytes().split(b"---\n", 1)
     junk = b"\n".join([b"a word", b""] * 200)
@@ -130,7 +130,7 @@ def test_a_run_of_junk_is_one_finding(bare_project):
 
 @pytest.mark.parametrize("version", [b"2.39.5", b"2.39.5 (Apple Git-154)", b"2.50.1.windows.1"])
 def test_a_signature_of_git_is_no_damage(project, version):
-    """[P7] git format-patch writes one; lint finds it, and the patch applies."""
+    """Git format-patch writes one; lint finds it, and the patch applies."""
     path = project.patches / NAMES[3]
     path.write_bytes(path.read_bytes() + b"-- \n" + version + b"\n\n")
     project.relock()
@@ -140,7 +140,7 @@ def test_a_signature_of_git_is_no_damage(project, version):
 
 @pytest.mark.parametrize("text", [b"text\n", b"2.39.5\ntext\n", b"2.39.5\n\ndiff --git a/x b/x\n"])
 def test_text_after_the_signature(project, text):
-    """[P2] [P4] git would skip it, a whole diff too: lint 7, apply 3."""
+    """Git would skip it, a whole diff too: lint 7, apply 3."""
     path = project.patches / NAMES[3]
     path.write_bytes(path.read_bytes() + b"-- \n" + text)
     project.relock()
@@ -162,7 +162,7 @@ def test_a_patch_that_does_not_start_where_the_last_one_ended(bare_project):
     "damage", ["crlf", "last newline", "short hunk", "long hunk", "line kind", "cut"]
 )
 def test_damaged_patch_files(project, damage):
-    """[P7] CRLF checkout, lost last newline, wrong counts, cut in half: lint 7, apply 3."""
+    """CRLF checkout, lost last newline, wrong counts, cut in half: lint 7, apply 3."""
     path = project.patches / NAMES[0]
     data = path.read_bytes()
     path.write_bytes(
@@ -184,7 +184,7 @@ def test_damaged_patch_files(project, damage):
 
 
 def test_added_lines_that_look_like_headers(project):
-    """[P7] Content that a patch shows as `+++ ...` is content."""
+    """Content that a patch shows as `+++ ...` is content."""
     data = (project.patches / NAMES[3]).read_bytes()
     assert b"\n+++ a line that a patch shows with three pluses\n" in data
     assert _findings(project) == []

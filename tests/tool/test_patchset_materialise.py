@@ -35,7 +35,7 @@ def _use_wheel(project, **settings) -> None:
 
 @pytest.mark.parametrize("tag", [made.TAG, made.OTHER_TAG])
 def test_the_tree_is_the_same_for_every_python(bare_project, tag):
-    """Compiled extensions and metadata are on disk, and not in the tree. [P15] odd path."""
+    """Compiled extensions and metadata are on disk, and not in the tree."""
     wheel = bare_project.wheel.with_name(made.wheel_name(tag))
     result = bare_project.materialise("--wheel", wheel)
     assert result.code == 0, result.err
@@ -64,7 +64,6 @@ def test_again_does_nothing(project):
 
 
 def test_again_on_another_version(project):
-    """[P11]"""
     (project.files / "python/sglang/_version.py").write_text("version = '1.0'\n")
     before = everything(project.root)
     result = project.materialise()
@@ -73,7 +72,7 @@ def test_again_on_another_version(project):
 
 
 def test_a_wheel_with_another_sha256(bare_project):
-    """[P15] One byte."""
+    """One byte."""
     data = bytearray(bare_project.wheel.read_bytes())
     data[len(data) // 2] ^= 1
     bare_project.wheel.write_bytes(data)
@@ -81,7 +80,7 @@ def test_a_wheel_with_another_sha256(bare_project):
 
 
 def test_a_wheel_cut_in_half_and_then_whole(bare_project):
-    """[P15] The interrupted download is refused; with the whole file the same command works."""
+    """The interrupted download is refused; with the whole file the same command works."""
     whole = bare_project.wheel.read_bytes()
     bare_project.wheel.write_bytes(whole[: len(whole) // 2])
     assert "sha256" in _refused(bare_project, "--wheel", bare_project.wheel)
@@ -91,7 +90,7 @@ def test_a_wheel_cut_in_half_and_then_whole(bare_project):
 
 
 def test_a_killed_run_is_swept_up(bare_project):
-    """[P15] What a killed run leaves is removed by the next one, which works."""
+    """What a killed run leaves is removed by the next one, which works."""
     leftover = bare_project.root / "sglang" / f".{made.VERSION}-killed" / "tree" / "python"
     leftover.mkdir(parents=True)
     (leftover / "half").write_text("half")
@@ -183,14 +182,14 @@ def test_pip_fetches_by_name_and_hash(bare_project, pip_folder):
 
 
 def test_pip_gets_another_file(bare_project, pip_folder):
-    """[P15] The index serves a file with another sha256."""
+    """The index serves a file with another sha256."""
     files = {**made.wheel_files(made.TAG), "sglang/gone.py": (0o644, b"other\n")}
     made.write_wheel(bare_project.wheel, files)
     assert made.wheel_name(made.TAG) in _refused(bare_project)
 
 
 def test_pip_finds_nothing(bare_project, pip_folder):
-    """[P15] No network: one line that says what to do."""
+    """No network: one line that says what to do."""
     bare_project.wheel.unlink()
     assert "--wheel" in _refused(bare_project)
 

@@ -252,7 +252,7 @@ def test_another_series_than_the_ports(port):
 
 
 def test_a_relocated_hunk_stops_it(series, local_index):
-    """[P9] git was content: nothing is marked, and still a person must look."""
+    """Git was content: nothing is marked, and still a person must look."""
     series.release(nr.swapped())
     result = series.tool("--3way", "--onto", NEWER)
     assert result.code == 3 and "RELOCATED" in result.out and "0020-hook: stopped" in result.out
@@ -350,7 +350,7 @@ def test_a_missing_file_must_be_dealt_with(series, local_index):
 
 
 def test_an_upstreamed_patch_is_left_out(series, local_index):
-    """[P10] The later numbers stay."""
+    """The later numbers stay."""
     tree = newer()
     tree[WORKER] = nr.levels()[2][WORKER]
     series.release(tree)

@@ -45,7 +45,7 @@ def _in_order(project) -> None:
 
 @pytest.mark.parametrize("level", range(TOP + 1))
 def test_nothing_to_export(project, level):
-    """[P14] [P8] Exit 2; and so the export of every odd file is byte for byte the old patch."""
+    """Exit 2; and so the export of every odd file is byte for byte the old patch."""
     if level:
         project.tool("--to", NAMES[level - 1][:4])
     assert "nothing to export" in _refused(project, 2)
@@ -87,7 +87,7 @@ def test_an_edit_of_an_untouched_and_of_a_new_file(applied):
 
 
 def test_crlf_survives(applied):
-    """[P8] An edit in a CRLF file keeps its line ends in the patch."""
+    """An edit in a CRLF file keeps its line ends in the patch."""
     _edit(applied, CRLF, b"c = 3\r\n", b"c = 30\r\n")
     assert applied.tool("--refresh").code == 0
     assert b"+c = 30\r\n" in _patches(applied)[NAMES[3]]
@@ -110,7 +110,7 @@ def test_an_edit_at_a_lower_level(project):
 
 
 def test_a_conflict_with_a_later_patch(project):
-    """[P14] Exit 3; patch, file, and hunk are named; no patch file is lost or changed."""
+    """Exit 3; patch, file, and hunk are named; no patch file is lost or changed."""
     project.tool("--to", "0010")
     _edit(project, ENGINE, b"LAST = None", b"LAST = 'other'")
     message = _refused(project, 3, "0010")
@@ -118,13 +118,13 @@ def test_a_conflict_with_a_later_patch(project):
 
 
 def test_conflict_markers_are_refused(applied):
-    """[P14] In the middle of somebody's merge."""
+    """In the middle of somebody's merge."""
     _edit(applied, ENGINE, b"LAST = 1\n", b"<<<<<<< ours\nLAST = 1\n=======\nL = 2\n>>>>>>> b\n")
     assert "conflict markers" in _refused(applied, 2)
 
 
 def test_a_patch_that_would_become_empty(applied):
-    """[P14] All that 0040 does, done at 0010 already: no empty patch file is written."""
+    """All that 0040 does, done at 0010 already: no empty patch file is written."""
     applied.tool("--to", "0010")
     for path in (ENGINE, THING):
         made.write_tree(applied.files, {path: (0o644, b"more = 1\n" + LEVELS[TOP][path][1])})
@@ -132,7 +132,7 @@ def test_a_patch_that_would_become_empty(applied):
 
 
 def test_a_patch_undone_by_hand(applied):
-    """[P14] The files are then simply at the level below, and there is nothing to export."""
+    """The files are then simply at the level below, and there is nothing to export."""
     for path in (ENGINE, THING):
         made.write_tree(applied.files, {path: LEVELS[3][path]})
     assert "nothing to export" in _refused(applied, 2)
@@ -214,7 +214,6 @@ def test_a_wrong_name_for_a_new_patch(applied, title):
 
 
 def test_a_new_patch_of_nothing(applied):
-    """[P14]"""
     assert "nothing to export" in _refused(applied, 2, "--new", "0050-empty")
 
 
@@ -261,7 +260,7 @@ def test_undoing_an_edit_that_was_refreshed(applied):
 
 
 def test_a_full_disk_while_writing(applied, monkeypatch):
-    """[P14] Nothing is replaced before every new file is on disk."""
+    """Nothing is replaced before every new file is on disk."""
     _edit(applied, ENGINE, b"LAST = 1", b"LAST = 100")
 
     def full(handle):

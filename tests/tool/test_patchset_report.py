@@ -69,7 +69,7 @@ def test_renamed(series):
 
 
 def test_relocated(series):
-    """[P9] Two look-alike functions were swapped: git puts the hunk into the wrong one and is
+    """Two look-alike functions were swapped: git puts the hunk into the wrong one and is
     content. That must not count as a success."""
     wheel = series.release(nr.swapped())
     rows = series.rows(wheel, 3)
@@ -145,7 +145,7 @@ def test_other_arguments_are_pointed_out(series):
 
 
 def test_upstreamed(series):
-    """[P10] Upstream has taken a patch, elsewhere in the file too; the later numbers stay."""
+    """Upstream has taken a patch, elsewhere in the file too; the later numbers stay."""
     tree = newer(worker=("import os\n", "import os\n\nA = 1\n"))
     text = tree[WORKER][1].decode()
     head, verify = text.split("    def verify")
@@ -168,7 +168,7 @@ def test_missing(series):
 
 
 def test_conflict(series):
-    """[P12] File, hunk and function of the conflict; who stands on it; all the rest goes on."""
+    """File, hunk and function of the conflict; who stands on it; all the rest goes on."""
     tree = newer(args=('    "--delta",\n', '    "--other",\n'))
     rows = series.rows(series.release(tree), 3)
     _others_exact(rows, "0030", "0040")
@@ -184,7 +184,7 @@ def test_conflict(series):
 
 
 def test_two_conflicts(series):
-    """[P12] The first does not hide the second, and the summary counts them."""
+    """The first does not hide the second, and the summary counts them."""
     tree = newer(
         args=('    "--delta",\n', '    "--other",\n'),
         worker=("        rows = batch.rows\n        count = len(rows)\n", "        count = 1\n"),

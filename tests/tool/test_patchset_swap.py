@@ -38,7 +38,7 @@ def _folders(root) -> list:
     ("call", "count"), [("fsync", 1), ("fsync", 4), ("replace", 1), ("replace", 2), ("replace", 5)]
 )
 def test_a_full_disk(project, checkout, monkeypatch, foreign, start, verb, call, count):
-    """[P3] While the new files are written, or between two replacements: all bytes and times."""
+    """While the new files are written, or between two replacements: all bytes and times."""
     root = checkout if foreign else project.files
     where = ("--root", checkout) if foreign else ()
     if start:
@@ -57,7 +57,7 @@ def test_a_full_disk(project, checkout, monkeypatch, foreign, start, verb, call,
 
 
 def test_an_interrupt_between_two_replacements(project, monkeypatch):
-    """[P3] Ctrl-C puts the files back as well."""
+    """Ctrl-C puts the files back as well."""
     before = everything(project.files / "python")
     original, left = os.replace, [3]
 
@@ -73,7 +73,7 @@ def test_an_interrupt_between_two_replacements(project, monkeypatch):
 
 
 def test_a_file_that_cannot_be_put_back(project, monkeypatch):
-    """[P3] The message names the file and where its old content is; that file is really there."""
+    """The message names the file and where its old content is; that file is really there."""
     _full_at(monkeypatch, "replace", 3)
     _full_at(monkeypatch, "rename", 2)
     result = project.tool()
@@ -85,7 +85,7 @@ def test_a_file_that_cannot_be_put_back(project, monkeypatch):
 
 
 def test_no_hard_links(project, monkeypatch):
-    """[P3] On such a file system the old files are kept as copies."""
+    """On such a file system the old files are kept as copies."""
 
     def refused(*args):
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
@@ -101,7 +101,7 @@ def test_no_hard_links(project, monkeypatch):
 
 
 def test_what_a_killed_run_leaves_is_swept_up(project):
-    """[P3] It is no edit, and the next run removes it."""
+    """It is no edit, and the next run removes it."""
     leftover = (project.files / ENGINE).with_name(".patchset-3~")
     leftover.write_text("half")
     assert "edited" not in project.tool("--status").out
@@ -110,7 +110,7 @@ def test_what_a_killed_run_leaves_is_swept_up(project):
 
 
 def test_permissions(project, checkout):
-    """[P8] Old ones stay; new files and folders look like those beside them; umask 077 or not."""
+    """Old ones stay; new files and folders look like those beside them; umask 077 or not."""
     files = {path: checkout / path for path in (ENGINE, SCRIPT, THING)}
     files[ENGINE].chmod(0o664)
     files[SCRIPT].chmod(0o640)
@@ -131,7 +131,7 @@ def test_permissions(project, checkout):
 
 
 def test_permissions_in_a_new_folder(project, checkout):
-    """[P8] Nothing is beside the file: 0644, in a folder like the one around it."""
+    """Nothing is beside the file: 0644, in a folder like the one around it."""
     mask = os.umask(0o077)
     try:
         assert project.tool("--root", checkout).code == 0

@@ -58,7 +58,7 @@ def test_a_missing_file(project, missing):
 
 @pytest.mark.parametrize("listed", [[0, 0], [1, 0]])
 def test_a_wrong_list(project, listed):
-    """[P13] A name listed twice, and numbers out of order."""
+    """A name listed twice, and numbers out of order."""
     (project.patches / "series").write_text("".join(f"{NAMES[k]}\n" for k in listed))
     assert project.tool().code == 2
     assert project.level() == 0
@@ -78,7 +78,7 @@ def test_a_folder_that_the_tool_did_not_make(bare_project):
 
 
 def test_a_tree_of_another_release(project):
-    """[P11] upstream.toml now names another tree than the one that was unpacked."""
+    """upstream.toml now names another tree than the one that was unpacked."""
     toml = project.root / "upstream.toml"
     toml.write_text(toml.read_text().replace(made.tree_id(made.levels()[0]), "1" * 40))
     result = project.tool()
@@ -121,7 +121,7 @@ def _launch(project, *arguments, **settings) -> subprocess.CompletedProcess:
 
 @pytest.mark.parametrize("locale", ["C", "POSIX", "tr_TR.ISO-8859-9", "C.UTF-8"])
 def test_the_launcher_in_any_locale(installed, locale):
-    """[P13] [P15] Order and file names do not depend on the locale; hostile Python settings."""
+    """Order and file names do not depend on the locale; hostile Python settings."""
     settings = {"LC_ALL": locale, "PYTHONPATH": "/nonexistent", "PYTHONUTF8": "0"}
     done = _launch(installed, **settings)
     assert (done.returncode, "apply_patches.sh" in done.stderr) == (0, False)
