@@ -10,14 +10,45 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tempfile
 import traceback
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from .refusal import EXIT_CODE, Refusal, one_line
+
+_TRACEBACK = "DDTREE_TRACEBACK"
 
 
 def _raise(parser: argparse.ArgumentParser, message: str):
     raise Refusal(f"{message}; `docker run IMAGE --help` lists the flags")
+
+
+@contextmanager
+def _log_held_back() -> Iterator[None]:
+    """Show what is written to stderr meanwhile at the end, and not at all before a refusal.
+
+    The file descriptor is replaced: a logger that is set up meanwhile keeps its sys.stderr.
+    """
+    sys.stderr.flush()
+    stderr = os.dup(2)
+    shown = True
+    with tempfile.TemporaryFile() as held:
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        except Refusal:
+            shown = bool(os.environ.get(_TRACEBACK))
+            raise
+        finally:
+            sys.stderr.flush()
+            os.dup2(stderr, 2)
+            os.close(stderr)
+            if shown:
+                held.seek(0)
+                sys.stderr.write(held.read().decode("utf-8", "replace"))
+                sys.stderr.flush()
 
 
 def server_args(arguments: list[str]):
@@ -26,6 +57,11 @@ def server_args(arguments: list[str]):
     Raises:
         Refusal: a flag that does not exist, or that this server cannot serve.
     """
+    with _log_held_back():
+        return _server_args(arguments)
+
+
+def _server_args(arguments: list[str]):
     # Its own parser prints several hundred lines of usage before it says what is wrong.
     argparse.ArgumentParser.error = _raise
     try:
@@ -40,7 +76,7 @@ def server_args(arguments: list[str]):
     except Refusal:
         raise
     except Exception as problem:
-        if os.environ.get("DDTREE_TRACEBACK"):
+        if os.environ.get(_TRACEBACK):
             traceback.print_exc()
         text = one_line(problem)
         if not isinstance(problem, ValueError):

@@ -2,6 +2,8 @@
 """What SGLang and the series refuse reaches a user of the image as one line."""
 
 import argparse
+import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -70,3 +72,32 @@ def test_another_exception_is_named(monkeypatch):
     monkeypatch.setattr(sglang.srt.server_args, "prepare_server_args", refuse)
     with pytest.raises(Refusal, match="^OSError: a/b is not a local folder$"):
         server_args([])
+
+
+@pytest.mark.parametrize("problem", [None, ValueError("not this flag"), SystemExit(0)])
+@pytest.mark.parametrize("traceback", [False, True])
+def test_what_is_logged_is_shown_unless_a_line_says_it_better(
+    monkeypatch, capfd, problem, traceback
+):
+    import sglang.srt.server_args
+
+    def prepare(arguments):
+        logging.getLogger("a logger").warning("a warning")
+        os.write(2, b"a library's words\n")
+        if problem is not None:
+            raise problem
+        return "arguments"
+
+    monkeypatch.setattr(sglang.srt.server_args, "prepare_server_args", prepare)
+    if traceback:
+        monkeypatch.setenv("DDTREE_TRACEBACK", "1")
+    refused = isinstance(problem, ValueError)
+    try:
+        assert server_args([]) == "arguments" and problem is None
+    except (Refusal, SystemExit):
+        assert problem is not None
+    found = capfd.readouterr().err
+    assert ("a library's words" in found) == (traceback or not refused)
+    assert ("ValueError: not this flag" in found) == (traceback and refused)
+    os.write(2, b"afterwards\n")
+    assert capfd.readouterr().err == "afterwards\n"
