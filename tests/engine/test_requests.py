@@ -164,6 +164,18 @@ def test_an_unsupported_parameter_is_refused_by_name(engine, name, prompts, expe
     assert engine.generate(**arguments)["output_ids"] == expected[0][:20]
 
 
+def test_a_token_outside_the_vocabulary_is_refused(engine, prompts, expected):
+    params = {"temperature": 0, "max_new_tokens": 20, "ignore_eos": True}
+    for token_id in (10**7, -1):
+        with pytest.raises(EngineError, match="input_ids must be whole numbers") as error:
+            engine.generate(input_ids=[*prompts[0], token_id], sampling_params=params)
+        assert error.value.kind == "ValueError"
+    assert (
+        engine.generate(input_ids=prompts[0], sampling_params=params)["output_ids"]
+        == (expected[0][:20])
+    )
+
+
 def test_refused_requests_share_a_prefill_with_good_ones(engine, prompts, expected):
     """A refused request that samples runs in the prefill of its neighbours and no further."""
     bad = {"temperature": 0.8, "min_new_tokens": 5}

@@ -6,6 +6,7 @@ proposes, whatever the budget, and whoever shares the batch.
 """
 
 import pytest
+from support.engine import EngineError
 from support.seeded import DETERMINISTIC, answer, requests
 
 pytestmark = [pytest.mark.engine, pytest.mark.since("0070")]
@@ -27,6 +28,10 @@ def with_ddtree(request, host, seeded, prompts):
             answer(engine, [prompts[i]], [params])[0] for i, params in enumerate(requests()[:4])
         ]
         unseeded = answer(engine, prompts, [{"temperature": 1.0}] * 8)
+        # A refused seed must not be in the prefill that the refused request still runs.
+        for seed in (2**63, "7", 1.5):
+            with pytest.raises(EngineError, match="sampling_seed must be a 64-bit integer"):
+                answer(engine, prompts[:1], [{"temperature": 1.0, "sampling_seed": seed}])
         engine.pool_state().assert_all_free()
     return together, alone, unseeded
 

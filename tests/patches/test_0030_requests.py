@@ -73,6 +73,16 @@ def test_greedy_requests_pass(sampling):
     assert validate_ddtree_request(make_request(sampling)) is None
 
 
+@pytest.mark.parametrize("token_id", [10, -1, 10**7, "3", 1.5, None])
+def test_a_token_outside_the_vocabulary_is_refused(token_id):
+    """It would end the scheduler, and on CUDA the device's context."""
+    request = make_request()
+    request.origin_input_ids = [0, 9, token_id]
+    error = validate_ddtree_request(request)
+    assert error.startswith("input_ids must be whole numbers from 0 to 9, ")
+    assert str(token_id) in error and "\n" not in error
+
+
 def test_a_streamed_reasoning_request_passes():
     assert validate_ddtree_request(make_request(stream=True, require_reasoning=True)) is None
 

@@ -38,8 +38,8 @@ def test_a_seed_needs_a_deterministic_server(monkeypatch, min_p):
     assert refusal(monkeypatch, deterministic=True, **seeded) is None
 
 
-@pytest.mark.parametrize("seed", [2**63, -(2**63) - 1, 10**30])
-def test_a_seed_of_more_than_64_bits_is_refused(monkeypatch, seed):
+@pytest.mark.parametrize("seed", [2**63, -(2**63) - 1, 10**30, "7", 1.5, [1]])
+def test_a_seed_that_is_no_64_bit_integer_is_refused(monkeypatch, seed):
     """No tensor holds it: building the batch would end the scheduler."""
     error = refusal(monkeypatch, deterministic=True, temperature=0.7, sampling_seed=seed)
     assert "64-bit" in error and str(seed) in error
