@@ -21,6 +21,7 @@ RUN scripts/container/system.sh build "$PROFILE" \
     && scripts/container/install.sh packages "$PROFILE" "$RELEASE"
 COPY upstream.toml ./
 COPY patches patches
+COPY models/tiny models/tiny
 COPY scripts scripts
 ARG SERIES_ID=
 RUN scripts/container/install.sh series "$PROFILE" "$RELEASE" "$SERIES_ID"
@@ -32,7 +33,7 @@ COPY scripts/container/system.sh /opt/sglang-ddtree/scripts/container/
 RUN /opt/sglang-ddtree/scripts/container/system.sh serve "$PROFILE"
 # What changes least comes first: a new series is a new layer of 50 MB above the packages.
 COPY --from=build /opt/sglang-ddtree/.venv /opt/sglang-ddtree/.venv
-COPY models/tiny /opt/sglang-ddtree/models/tiny
+COPY --from=build /opt/sglang-ddtree/models/tiny /opt/sglang-ddtree/models/tiny
 ARG RELEASE=0.5.11
 COPY --from=build /opt/sglang-ddtree/sglang/${RELEASE}/python /opt/sglang-ddtree/sglang/${RELEASE}/python
 COPY --from=build /opt/sglang-ddtree/scripts/cpu_profile /opt/sglang-ddtree/scripts/cpu_profile

@@ -132,7 +132,7 @@ build() { # CONTEXT LOG OPTION...
 check_corrupted_patch() {
     local context=$TEMPORARY/context patch
     mkdir "$context"
-    cp -a Dockerfile .dockerignore upstream.toml patches requirements scripts "$context"
+    cp -a Dockerfile .dockerignore upstream.toml models patches requirements scripts "$context"
     patch=$(sed -nE 's/^([0-9]{4}-[^ ]+\.patch).*/\1/p' "patches/$RELEASE/series" | head -n 1)
     sed -i '0,/^+[^+]/s//& /' "$context/patches/$RELEASE/$patch"
     ! cmp -s "$context/patches/$RELEASE/$patch" "patches/$RELEASE/$patch" ||
@@ -226,12 +226,10 @@ import json, sys
 host, inside = (json.load(open(name)) for name in sys.argv[1:])
 same = sum(a[0] == b[0] for a, b in zip(host, inside, strict=True))
 tokens, steps = sum(len(a[0]) for a in inside), sum(a[1] for a in inside)
-assert steps > 0, "expected verify steps, found none: nothing was speculated"
-assert tokens > 2 * steps, f"expected trees to be accepted, found {tokens} tokens in {steps} steps"
 print(f"{same} of {len(host)} texts, {tokens} tokens in {steps} verify steps")
-sys.exit(same != len(host))
+sys.exit(same != len(host) or tokens <= 2 * steps or steps == 0)
 PY
-    ) || fail "tokens" "those of the engine in .venv" "the same in $found"
+    ) || fail "tokens" "those of the engine in .venv, more than 2 a step" "the same in $found"
     passed "the tokens of the engine in .venv: $found"
 }
 

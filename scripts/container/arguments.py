@@ -18,6 +18,21 @@ _ALIASES = {
     "tensor-parallel-size": "tp-size",
     "tp": "tp-size",
 }
+# What the image reads or chooses; the tests compare it with the choices.
+KNOWN = (
+    *("attention-backend", "config", "device", "dtype", "enable-deterministic-inference", "host"),
+    *("max-running-requests", "max-total-tokens", "model-path", "port", "random-seed"),
+    *("sampling-backend", "served-model-name", "sleep-on-idle", "speculative-algorithm"),
+    *("speculative-draft-model-path", "ssl-certfile", "tp-size"),
+)
+
+
+def _whole(name: str) -> str:
+    """The name that SGLang's parser takes a flag for; it accepts the beginning of one."""
+    if name in _ALIASES or name in KNOWN:
+        return _ALIASES.get(name, name)
+    meant = [known for known in KNOWN if known.startswith(name)]
+    return meant[0] if len(meant) == 1 else name
 
 
 def given(arguments: Sequence[str]) -> dict[str, str | None]:
@@ -36,16 +51,18 @@ def given(arguments: Sequence[str]) -> dict[str, str | None]:
         if not equals:
             following = arguments[position + 1 : position + 2]
             value = following[0] if following and not following[0].startswith("--") else None
-        found[_ALIASES.get(name, name)] = value
+        found[_whole(name)] = value
     if found.get("config"):
         found = {**_in_file(found["config"]), **found}
     return found
 
 
 def ranks(flags: Mapping[str, str | None]) -> int:
-    """How many cards a server takes; 1 for what SGLang will refuse itself."""
-    text = flags.get("tp-size") or ""
-    return max(1, int(text)) if text.isdecimal() else 1
+    """How many cards a server takes. Raises Refusal."""
+    text = flags.get("tp-size", "1") or ""
+    if not text.isdecimal() or int(text) < 1:
+        raise Refusal(f"--tp-size: expected a number of at least 1, found '{text}'; correct it")
+    return int(text)
 
 
 def _in_file(path: str) -> dict[str, str | None]:
@@ -62,7 +79,7 @@ def _in_file(path: str) -> dict[str, str | None]:
             f"{one_line(problem)}; mount it with -v, or correct it"
         ) from None
     return {
-        _ALIASES.get(name, name): None if value is True else str(value)
+        _whole(name): None if value is True else str(value)
         for name, value in rows
         if value is not False
     }

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, MutableMapping, Sequence
 from pathlib import Path
@@ -24,12 +25,14 @@ from .arguments import given, ranks
 from .choices import choose
 from .folders import require_loadable, settle_home, temporary
 from .models import require_models
+from .network import require_free, require_port
 from .refusal import EXIT_CODE, Refusal
 from .supervise import GRACE_S, Supervisor
 
 ROOT = Path(__file__).resolve().parents[2]
 PROFILES = ("cu128", "cpu")
 _LOOPBACK = "127.0.0.1,localhost"
+_KILLED = 128 + signal.SIGKILL
 
 
 def say(text: str) -> None:
@@ -72,8 +75,7 @@ def prepare(
     for choice in choices:
         flags[choice.flag] = choice.value
     require_models(flags)
-    if not (flags["port"] or "").isdecimal():
-        raise Refusal(f"--port: expected a number, found '{flags['port']}'; correct it")
+    require_port(flags)
     if moved := settle_home(environ):
         say(moved)
     if cards:
@@ -118,14 +120,21 @@ def serve(arguments: Sequence[str]) -> int:
     else:
         say(describe())
         flags = prepare(arguments, environ)
+        require_free(given(flags))
     supervisor = Supervisor(grace(environ))
     code = supervisor.run([sys.executable, "-m", "container.launch", *flags], environ)
     if code not in (0, EXIT_CODE):
-        say(f"the server ended by itself with exit code {code}; its log above says why")
+        why = "its log above says why"
+        if code == _KILLED:
+            why += ", or the kernel ended it for lack of memory (--memory)"
+        say(f"the server ended by itself with exit code {code}; {why}")
     return code
 
 
 def main(arguments: Sequence[str]) -> int:
+    if arguments and not arguments[0]:
+        print("ddtree: expected flags or a command, found an empty argument", file=sys.stderr)
+        return EXIT_CODE
     if arguments and not arguments[0].startswith("-"):
         try:
             os.execvp(arguments[0], list(arguments))

@@ -33,15 +33,29 @@ def settle_home(environ: MutableMapping[str, str]) -> str | None:
     """Move HOME into the temporary folder where it cannot be written; returns why, in words.
 
     Compiled kernels are kept below HOME. A cache of models that is mounted there stays in use.
+
+    Raises:
+        Refusal: that cache cannot be read, or the folder cannot be made.
     """
     home = Path(environ.get("HOME") or "/nonexistent")
+    cache = home / ".cache" / "huggingface"
+    if cache.is_dir() and not os.access(cache, os.R_OK | os.X_OK):
+        raise Refusal(
+            f"{cache}: expected a cache that user {os.getuid()} can read, found that it is not so; "
+            "change its modes, or the user with --user"
+        )
     if _writable(home):
         return None
-    cache = home / ".cache" / "huggingface"
     if "HF_HOME" not in environ and cache.is_dir() and (_writable(cache) or any(cache.iterdir())):
         environ["HF_HOME"] = str(cache)
     new = temporary(environ) / "home"
-    new.mkdir(exist_ok=True)
+    try:
+        new.mkdir(exist_ok=True)
+    except OSError as problem:
+        raise Refusal(
+            f"HOME: expected to make the folder {new}, found: {problem.strerror}; give the "
+            "container a new --tmpfs, or remove it"
+        ) from None
     environ["HOME"] = str(new)
     return f"HOME {new}: {home} cannot be written; what is kept there is lost with the container"
 

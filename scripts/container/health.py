@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .choices import PORT
+from .refusal import Refusal
 
 _FILE = "sglang-ddtree-health.json"
 # A server that listens on every address answers on the loopback one.
@@ -20,11 +21,17 @@ def _file() -> Path:
 
 
 def remember(flags: Mapping[str, str | None]) -> None:
-    """Note the address of the server that these flags start."""
+    """Note the address of the server that these flags start. Raises Refusal."""
     host = flags.get("host") or "127.0.0.1"
     scheme = "https" if flags.get("ssl-certfile") else "http"
     where = {"scheme": scheme, "host": _EVERY.get(host, host), "port": int(flags["port"])}
-    _file().write_text(json.dumps(where))
+    try:
+        _file().write_text(json.dumps(where))
+    except OSError as problem:
+        raise Refusal(
+            f"{_file()}: expected to write it for the health check, found: {problem.strerror}; "
+            "remove it, or give the container a temporary folder of its own"
+        ) from None
 
 
 def address() -> tuple[str, str, int]:

@@ -69,6 +69,8 @@ series() {
     "$ROOT/scripts/apply_patches.sh" --release "$RELEASE"
     # Fails unless every file of the tree is as the series leaves it.
     "$ROOT/scripts/apply_patches.sh" --release "$RELEASE" --status --json >"$ROOT/series.json"
+    # A checkout keeps the modes of whoever made it, and the image serves under any user.
+    chmod -R a+rX "$ROOT/models" "$ROOT/scripts" "$ROOT/sglang" "$ROOT/series.json"
     say "compiling sglang"
     "$VENV_PYTHON" -m compileall -q -j 0 "$ROOT/sglang/$RELEASE/python" "$ROOT/scripts/container" \
         "$ROOT/scripts/cpu_profile"

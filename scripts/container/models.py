@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -33,6 +34,17 @@ def _require(flags: Mapping[str, str | None], flag: str, expected: str) -> None:
     if not value:
         what, _, hint = expected.partition(": ")
         raise Refusal(f"--{flag}: expected {what}, found none; {hint}")
+    try:
+        _require_readable(flag, value)
+    except OSError as problem:
+        raise Refusal(
+            f"--{flag} {value[:200]}: expected a folder that user {os.getuid()} can read, found: "
+            f"{problem.strerror}; change its modes, or the user with --user"
+        ) from None
+
+
+def _require_readable(flag: str, value: str) -> None:
+    """Raises Refusal, or OSError where nobody can look."""
     path = Path(value)
     if not path.exists():
         # owner/name is looked up in the cache and on the hub; anything else can only be a path.

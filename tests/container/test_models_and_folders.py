@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models that are not in the container, and folders that it cannot write."""
 
+import os
+
 import pytest
 from container import folders
 from container.folders import settle_home, temporary
+from container.health import remember
 from container.models import require_models
 from container.refusal import Refusal
 
@@ -61,7 +64,9 @@ def read_only(monkeypatch):
     closed = set()
     access = folders.os.access
     monkeypatch.setattr(
-        folders.os, "access", lambda path, mode: path not in closed and access(path, mode)
+        folders.os,
+        "access",
+        lambda path, mode: not (path in closed and mode & os.W_OK) and access(path, mode),
     )
     return closed
 
@@ -101,3 +106,26 @@ def test_no_temporary_folder_is_refused(tmp_path, read_only):
     read_only.add(tmp_path)
     with pytest.raises(Refusal, match=f"^temporary folder: .*; add --tmpfs {tmp_path}:exec$"):
         temporary({"TMPDIR": str(tmp_path)})
+
+
+def test_a_mounted_cache_that_cannot_be_read_is_refused(tmp_path, monkeypatch):
+    cache = tmp_path / ".cache" / "huggingface"
+    cache.mkdir(parents=True)
+    monkeypatch.setattr(folders.os, "access", lambda path, mode: path != cache)
+    with pytest.raises(
+        Refusal, match=f"^{cache}: expected a cache that user .* can read, .*--user"
+    ):
+        settle_home({"HOME": str(tmp_path), "TMPDIR": str(tmp_path)})
+
+
+def test_a_temporary_folder_that_was_used_otherwise(tmp_path, monkeypatch, read_only):
+    (tmp_path / "home").touch()
+    home = tmp_path / "unwritable"
+    home.mkdir()
+    read_only.add(home)
+    with pytest.raises(Refusal, match="^HOME: expected to make .*/home, found: File exists; "):
+        settle_home({"HOME": str(home), "TMPDIR": str(tmp_path)})
+    (tmp_path / "sglang-ddtree-health.json").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with pytest.raises(Refusal, match=r"health\.json: expected to write .*: Is a directory; "):
+        remember({"port": "1"})

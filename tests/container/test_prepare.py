@@ -3,6 +3,7 @@
 
 import argparse
 import os
+import socket
 
 import pytest
 from container import entrypoint
@@ -176,8 +177,11 @@ def test_no_card_is_refused_before_anything_else(environ):
         ([], "--model-path: expected a model, found none; name a folder"),
         (["--model-path", "a/b"], "--speculative-draft-model-path: expected a DFlash drafter"),
         (["--model-path"], "--model-path: expected a model, found none"),
-        ([*HUB, "--port", "http"], "--port: expected a number, found 'http'"),
+        ([*HUB, "--port", "http"], "--port: expected a number from 1 to 65535, found 'http'"),
         ([*HUB, "--port"], "--port: expected a number"),
+        ([*HUB, "--port", "99999"], "--port: expected a number from 1 to 65535, found '99999'"),
+        ([*HUB, "--tp-size", "0"], "--tp-size: expected a number of at least 1, found '0'"),
+        (["--model-path", "/" + 5000 * "m"], "--model-path /mmm"),
     ],
 )
 def test_what_is_refused_in_one_line(environ, arguments, line):
@@ -218,6 +222,29 @@ def test_a_refusal_is_one_line_and_exit_code_2(environ, monkeypatch, capsys):
     assert entrypoint.main(["--model-path", "a/b"]) == 2
     out, err = capsys.readouterr()
     assert err.startswith("ddtree: DDTREE_PROFILE: expected ") and err.count("\n") == 1
+
+
+def test_an_empty_argument(capsys):
+    """As of `docker run IMAGE "$UNSET"`."""
+    assert entrypoint.main([""]) == 2
+    assert capsys.readouterr().err.startswith("ddtree: expected flags or a command, found an empty")
+
+
+@pytest.mark.parametrize(("code", "memory"), [(137, True), (1, False)])
+def test_a_server_that_was_killed_may_have_lacked_memory(monkeypatch, capsys, code, memory):
+    monkeypatch.setattr(entrypoint.Supervisor, "run", lambda *_: code)
+    assert entrypoint.main(["--help"]) == code
+    assert ("--memory" in capsys.readouterr().out) == memory
+
+
+def test_a_port_in_use_is_refused(environ, monkeypatch, capsys):
+    monkeypatch.setattr(entrypoint, "describe", lambda: "SGLang")
+    for name, value in (environ | {"DDTREE_PROFILE": "cpu"}).items():
+        monkeypatch.setenv(name, value)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert entrypoint.main([*HUB, "--host", "127.0.0.1", "--port", port]) == 2
+    assert "Address already in use" in capsys.readouterr().err
 
 
 def test_a_command_that_is_not_there(capsys):
