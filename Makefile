@@ -75,10 +75,9 @@ PROFILE ?= cu128
 IMAGE ?= sglang-ddtree:$(RELEASE)-$(PROFILE)
 .PHONY: image
 image: ## build the image that `docker run` serves (PROFILE=cu128 or cpu, IMAGE=name)
-	@docker buildx build --load --tag $(IMAGE) --build-arg PROFILE=$(PROFILE) \
-	  --build-arg RELEASE=$(RELEASE) \
-	  --build-arg SERIES_ID="$$(cd scripts && python3 -m container.series_id $(RELEASE))" \
-	  $(IMAGE_ARGS) .
+	@id=$$(cd scripts && python3 -m container.series_id $(RELEASE)) && \
+	docker buildx build --load --tag $(IMAGE) --build-arg PROFILE=$(PROFILE) \
+	  --build-arg RELEASE=$(RELEASE) --build-arg SERIES_ID="$$id" $(IMAGE_ARGS) .
 
 .PHONY: image-check
 image-check: bootstrap ## build the CPU image without Docker and check what it does (root, Debian)

@@ -5,6 +5,10 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+if [[ ${1-} == -h || ${1-} == --help ]]; then
+    sed -n '3,4s/^# //p' ci/per_patch.sh
+    exit
+fi
 RELEASE=${1:-$(scripts/releases.sh default)}
 VENV=$(scripts/releases.sh venv "$RELEASE")
 [[ -x $VENV/bin/python ]] || {

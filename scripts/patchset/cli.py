@@ -33,7 +33,7 @@ stay; an edit in a file that has to change stops the run before anything has cha
 _EPILOG = """\
 exit codes:
   0  done, or already so
-  1  --status: not fully applied
+  1  --status: not fully applied (a port that is under way does not count)
   2  wrong usage, missing file, missing or old git
   3  a patch does not apply; --report: one is not safe; --3way, --continue: stopped at one
   4  wrong base: the files are not the release that the series was written for

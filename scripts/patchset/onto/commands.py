@@ -129,9 +129,10 @@ def _tell(progress: Progress, series: Series, say: Say) -> int:
 
 def _todo(stop: PatchRow, path: Path) -> str:
     if any(file.kind in (Kind.CONFLICT, Kind.MISSING) for file in stop.files):
+        gone = "replace each name that is gone, " if stop.gone else ""
         return (
             f"in {path} (an ordinary git checkout: git status, git diff): resolve each conflict, "
-            "keep the rest"
+            f"{gone}keep the rest"
         )
     return (
         f"in {path}: git was content, a person must look: correct the files, or leave them if "
