@@ -270,19 +270,32 @@ class FakeKernel:
             arguments["accept_token_num"][row] = len(path) - 1
 
 
-def test_kernel_call_gives_the_same_paths(monkeypatch):
-    """On CUDA the walk is sgl-kernel's; given its rule, the result is the PyTorch path's."""
-    kernel = FakeKernel()
+@pytest.fixture
+def kernel(monkeypatch):
+    """Stands where sgl-kernel's function would be on CUDA."""
+    fake = FakeKernel()
     monkeypatch.setattr(
-        ddtree_sampling, "tree_speculative_sampling_target_only", kernel, raising=False
+        ddtree_sampling, "tree_speculative_sampling_target_only", fake, raising=False
     )
-    bs = 6
-    inputs, logits = verify_input(bs), random_logits(bs)
-    info = sampling_info([PLAIN, (0.7, 3, 1.0, 0.0), (1.0, 2, 0.9, 0.0)] * 2)
-    probs, support = compute_target_probs_(logits, RowSamplingParams(info, WIDTH), True)
-    probs, support = probs.view(bs, WIDTH, -1), support.view(bs, WIDTH)
+    return fake
+
+
+MIXED = [PLAIN, (0.7, 3, 1.0, 0.0), (1.0, 2, 0.9, 0.0)] * 2
+
+
+def step_of(requests):
+    """Inputs of a step, its target distributions [bs, W, V] and their supports [bs, W]."""
+    bs = len(requests)
+    params = RowSamplingParams(sampling_info(requests), WIDTH)
+    probs, support = compute_target_probs_(random_logits(bs), params, True)
+    return verify_input(bs), probs.view(bs, WIDTH, VOCAB), support.view(bs, WIDTH)
+
+
+def test_kernel_call_gives_the_same_paths(kernel):
+    """On CUDA the walk is sgl-kernel's; given its rule, the result is the PyTorch path's."""
+    inputs, probs, support = step_of(MIXED)
     for _ in range(20):
-        coins = 1.0 - torch.rand(bs, WIDTH)
+        coins = 1.0 - torch.rand(len(MIXED), WIDTH)
         retrieve = (
             inputs.retrieve_index,
             inputs.retrieve_next_token,
@@ -304,36 +317,23 @@ def test_kernel_call_gives_the_same_paths(monkeypatch):
     assert arguments["threshold_single"] == arguments["threshold_acc"] == 1.0
 
 
-def test_kernel_coins_stay_below_what_covers_the_support():
+def test_kernel_coins_stay_below_what_covers_the_support(kernel):
     """A coin of 1 at a node whose children hold everything falls on a child."""
     bs = 6
-    inputs, logits = verify_input(bs), random_logits(bs)
-    info = sampling_info([(1.0, 2, 1.0, 0.0)] * bs)
-    probs, support = compute_target_probs_(logits, RowSamplingParams(info, WIDTH), True)
-    probs, support = probs.view(bs, WIDTH, -1), support.view(bs, WIDTH)
+    inputs, probs, support = step_of([(1.0, 2, 1.0, 0.0)] * bs)
     # Make the root's two possible tokens its first two children.
     for row in range(bs):
         children = [i for i, p in enumerate(inputs.tree.parents[row].tolist()) if p == 0][:2]
         probs[row, 0] = 0.0
         probs[row, 0, inputs.tree.token_ids[row, children]] = 1.0 / len(children)
         support[row, 0] = len(children)
-    kernel = FakeKernel()
-    ddtree_sampling.tree_speculative_sampling_target_only = kernel
-    try:
-        ddtree_sampling.accept_by_kernel(
-            inputs.tree,
-            (
-                inputs.retrieve_index,
-                inputs.retrieve_next_token,
-                inputs.retrieve_next_sibling,
-            ),
-            probs,
-            support,
-            torch.ones(bs, WIDTH),
-            DEPTH,
-        )
-    finally:
-        del ddtree_sampling.tree_speculative_sampling_target_only
+    retrieve = (
+        inputs.retrieve_index,
+        inputs.retrieve_next_token,
+        inputs.retrieve_next_sibling,
+    )
+    coins = torch.ones(bs, WIDTH)
+    ddtree_sampling.accept_by_kernel(inputs.tree, retrieve, probs, support, coins, DEPTH)
     coins = kernel.calls[0]["uniform_samples"]
     assert (coins[:, 0] < 1.0).all() and (coins[:, 0] > 1.0 - 1e-4).all()
 
@@ -344,17 +344,9 @@ class SaysCuda(torch.Tensor):
     is_cuda = True
 
 
-def test_on_cuda_the_walk_is_the_kernels(monkeypatch):
+def test_on_cuda_the_walk_is_the_kernels(kernel, monkeypatch):
     """Which of the two walks: by the platform and by where the distributions are."""
-    kernel = FakeKernel()
-    monkeypatch.setattr(
-        ddtree_sampling, "tree_speculative_sampling_target_only", kernel, raising=False
-    )
-    bs = 6
-    inputs, logits = verify_input(bs), random_logits(bs)
-    info = sampling_info([PLAIN, (0.7, 3, 1.0, 0.0), (1.0, 2, 0.9, 0.0)] * 2)
-    probs, support = compute_target_probs_(logits, RowSamplingParams(info, WIDTH), True)
-    probs = probs.view(bs, WIDTH, VOCAB)
+    inputs, probs, support = step_of(MIXED)
     found = []
     for is_cuda, given, calls in (
         (False, probs, 0),
@@ -370,7 +362,7 @@ def test_on_cuda_the_walk_is_the_kernels(monkeypatch):
             retrieve_next_token=inputs.retrieve_next_token,
             retrieve_next_sibling=inputs.retrieve_next_sibling,
             probs=given,
-            support=support.view(bs, WIDTH),
+            support=support,
             max_depth=DEPTH,
         )
         found.append(as_lists(paths))
